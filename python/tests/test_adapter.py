@@ -61,6 +61,42 @@ class Rebuilding(unittest.TestCase):
         self.assertEqual([n.get("args") for n in after["nodes"]], [n.get("args", None) for n in before["nodes"]])
         self.assertEqual((after["world"], after["groups"]), (before["world"], before["groups"]))
 
+    def test_bodies_come_back_as_they_were(self):
+        f32 = graphs.tensor([4])
+        inner = [
+            graphs.placeholder("a", [4]),
+            graphs.call("b", "aten.relu.default", [graphs.ref("a")], f32),
+            graphs.output("b"),
+        ]
+        module = {"t": "other", "type": "GraphModule"}
+        run = "higher_order.invoke_subgraph"
+
+        def calls(name, body, given):
+            return [
+                {"name": f"{name}_body", "op": "get_attr", "target": body, "out": module},
+                graphs.call(f"{name}_run", run, [graphs.ref(f"{name}_body"), body, graphs.ref(given)], [f32]),
+                graphs.call(name, "operator.getitem", [graphs.ref(f"{name}_run"), 0], f32),
+            ]
+
+        outer = [graphs.placeholder("x", [4]), *calls("y", "inner", "x"), graphs.output("y")]
+        nodes = [graphs.placeholder("x", [4]), *calls("y", "outer", "x"), *calls("z", "outer", "y"), graphs.output("z")]
+        document = graphs.document(nodes)
+        document["subgraphs"] = {"outer": {"nodes": outer, "subgraphs": {"inner": inner}}}
+
+        def shown(nodes):
+            return [(n["name"], n["op"], n["target"], n.get("args")) for n in nodes]
+
+        after = rebuild(document).export()
+        self.assertEqual(shown(after["nodes"]), shown(nodes))
+        self.assertEqual(shown(after["subgraphs"]["outer"]["nodes"]), shown(outer))
+        self.assertEqual(shown(after["subgraphs"]["outer"]["subgraphs"]["inner"]), shown(inner))
+        for wrong, reason in (
+            ({}, "of type GraphModule, which is not rebuilt"),
+            ({"outer": [graphs.placeholder("x", [4]), graphs.placeholder("w", [4]), graphs.output("x")]}, "takes 2"),
+        ):
+            with self.assertRaisesRegex(Refused, reason):
+                rebuild({**document, "subgraphs": wrong})
+
     def test_views_share_storage(self):
         after = rebuild(
             graphs.document(

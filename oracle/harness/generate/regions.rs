@@ -59,7 +59,8 @@ fn region(
     let may_be_inside = |id: &NodeId| {
         let Some(info) = ops.call(graph, *id) else { return false };
         let acts = info.effect || info.mutated().next().is_some() || ops.draws(graph, *id);
-        let is_plain = !acts && info.collective().is_none() && ![Kind::Wait, Kind::Unknown].contains(&info.kind);
+        let is_plain =
+            !acts && info.collective().is_none() && ![Kind::Wait, Kind::Unknown].contains(&info.kind);
         is_plain && is_settled(graph, ops, *id) && !ordered.contains(id)
     };
     let calls: Vec<NodeId> = graph.ids().skip(start).take_while(may_be_inside).take(length).collect();

@@ -4,8 +4,8 @@
 //! `Some(None)` where that edit does not apply, and with `None` behind its last one.
 
 use crate::generate::{propagated, with_groups, with_sizes};
-use crate::judge::bodies::inlined;
 use crate::graph::{Dim, Editor, Graph, NodeId, Op, Out, Span, Tensor, Value, contiguous_strides};
+use crate::judge::bodies::inlined;
 use std::sync::Arc;
 
 /// A family of edits.

@@ -713,7 +713,9 @@ impl Graph {
             let taken = |id: NodeId| {
                 let attributes =
                     graph.inputs(id).into_iter().filter(|&input| graph.node(input).op == Op::GetAttr);
-                attributes.filter_map(|input| sizes.get(graph.target(input))).fold(0, |a, &b| u64::saturating_add(a, b))
+                attributes
+                    .filter_map(|input| sizes.get(graph.target(input)))
+                    .fold(0, |a, &b| u64::saturating_add(a, b))
             };
             graph.ids().map(|id| taken(id).saturating_add(1)).fold(0, u64::saturating_add)
         }

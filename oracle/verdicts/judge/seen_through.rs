@@ -125,11 +125,12 @@ pub(super) fn seen_through(
     let calls_differ = is_rewrite && calls.windows(2).any(|pair| pair[0] != pair[1]);
     let mut graphs = graphs.into_iter();
     let before = graphs.next()?;
-    let outcomes = outcomes.iter().zip(graphs).map(|((rank, outcome), repaired)| {
-        // What was not yet repaired is compared with the result, so it is left out where bodies took places.
-        let unrepaired = outcome.unrepaired.clone().filter(|_| repaired.len() == outcome.repaired.len());
-        (*rank, Outcome { unrepaired, repaired })
-    });
+    let outcomes =
+        outcomes.iter().zip(graphs).zip(&written[1..]).map(|(((rank, outcome), repaired), written)| {
+            // What was not yet repaired is compared with the result, so it is left out where that is written otherwise.
+            let is_as_it_was = written.is_none() && !bodies::has_bodies(&outcome.repaired);
+            (*rank, Outcome { unrepaired: outcome.unrepaired.clone().filter(|_| is_as_it_was), repaired })
+        });
     let outcomes = outcomes.collect();
     Some(SeenThrough { before, outcomes, assumed, calls_differ })
 }

@@ -74,6 +74,8 @@ class _Writer:
     def body(self, module):
         """A body: its nodes, and the bodies that it has itself."""
         inner = _Writer(types.SimpleNamespace(document={"nodes": []}, names={}, symbols=self.rebuilt.symbols))
+        # A number is one storage in the whole document.
+        inner.storages = self.storages
         nodes = inner.nodes(module.graph)
         self.targets.update(inner.targets)
         return {"nodes": nodes, "subgraphs": inner.bodies} if inner.bodies else nodes

@@ -5,8 +5,8 @@ a functional graph, the settings under which the pass runs, and after it what In
 result (a sort, metadata brought up to date). Settings are put back afterwards.
 
 Not here are passes on scheduler nodes (passes/memory.py, passes/schedule.py), partitioners (passes/partition.py), and
-passes on what these graphs cannot hold: modules and methods (pre-grad), weights as constants (freezing), bodies of
-higher-order operators. docs/findings/passes.md lists them all, with what was found.
+passes on what these graphs cannot hold: modules and methods (pre-grad), weights as constants (freezing).
+docs/findings/passes.md lists them all, with what was found.
 """
 
 from __future__ import annotations
@@ -45,9 +45,10 @@ class Peer:
     def __call__(self, gm: fx.GraphModule) -> Any:
         # What Inductor's passes get has been functionalized.
         demand: Any = demand_functional
-        demand(gm.graph)
-        _refuse_streams(gm.graph)
-        as_traced(gm.graph)
+        for module in (one for one in gm.modules() if isinstance(one, fx.GraphModule)):
+            demand(module.graph)
+            _refuse_streams(module.graph)
+            as_traced(module.graph)
         function = found(self.path)
         with ExitStack() as stack:
             if self.symmetric_memory:
@@ -176,14 +177,23 @@ def fused_for_ddp(function: Any, gm: fx.GraphModule) -> None:
     of_post_grad(lambda graph: function(graph, passes, size), gm)
 
 
+def in_bodies(function: Any, gm: fx.GraphModule) -> Any:
+    """As `_recursive_joint_graph_passes` and `_recursive_post_grad_passes`: bodies first."""
+    for name in list(found("torch._inductor.compile_fx._get_subgraph_names")(gm)):
+        changed = in_bodies(function, getattr(gm, name))
+        if changed is not None:
+            setattr(gm, name, changed)
+    return function(gm)
+
+
 def in_training(function: Any, gm: fx.GraphModule) -> None:
     _after_views(gm)
-    function(gm, is_inference=False)
+    in_bodies(functools.partial(function, is_inference=False), gm)
 
 
 def in_inference(function: Any, gm: fx.GraphModule) -> None:
     _after_views(gm)
-    function(gm, is_inference=True)
+    in_bodies(functools.partial(function, is_inference=True), gm)
 
 
 def _after_views(gm: fx.GraphModule) -> None:
@@ -291,7 +301,7 @@ PEERS: dict[str, Peer] = {
     # control_dependencies.preserve_node_ordering, as Inductor calls it for random numbers.
     **_rows(f"{_FX}.post_grad", of_post_grad, "_chain_random_ops_for_ordering", fallback_random=True),
     # All of a graph.
-    **_rows(f"{_FX}.joint_graph", on_module, "joint_graph_passes"),
+    **_rows(f"{_FX}.joint_graph", in_bodies, "joint_graph_passes"),
     **_rows(f"{_FX}.post_grad", in_training, "post_grad_passes"),
     "post_grad_passes_in_inference": Peer(f"{_FX}.post_grad.post_grad_passes", in_inference),
     "post_grad_passes_with_buckets": Peer(f"{_FX}.post_grad.post_grad_passes", in_training, _BUCKETED),

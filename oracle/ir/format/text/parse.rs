@@ -514,7 +514,8 @@ impl Parser<'_> {
             return self.claim_line();
         }
         let defines = matches!(self.second(), Token::Mark('=' | ','));
-        let is_foreign = matches!(*self.peek(), Token::Word(word) if !defines && !BODY_KEYWORDS.contains(&word));
+        let is_foreign =
+            matches!(*self.peek(), Token::Word(word) if !defines && !BODY_KEYWORDS.contains(&word));
         if let (true, Some((body, _))) = (is_foreign, self.within.last()) {
             let expected = format!("a node, `output`, `body` or the `end` of body {}", words::quote(body));
             return Err(self.unexpected(&expected));
@@ -592,7 +593,9 @@ impl Parser<'_> {
         let attribute = self.word_or_text("the attribute that holds the body")?;
         let span = (start, self.end());
         if self.graph.subgraph(&attribute).is_some() {
-            return Err(self.fail(span, format!("body {} stands here for the second time", words::quote(&attribute))));
+            return Err(
+                self.fail(span, format!("body {} stands here for the second time", words::quote(&attribute)))
+            );
         }
         if self.within.len() as u64 >= Limit::Bodies.standard() {
             if self.has_errors() {
@@ -600,7 +603,8 @@ impl Parser<'_> {
             }
             return Err(self.fail(span, format!("bodies inside one another: the limit is {}", Limit::Bodies)));
         }
-        let outside = Outside { graph: std::mem::take(&mut self.graph), links: std::mem::take(&mut self.links) };
+        let outside =
+            Outside { graph: std::mem::take(&mut self.graph), links: std::mem::take(&mut self.links) };
         self.within.push((attribute, outside));
         self.ops = Ops::default();
         self.finish_in_body()

@@ -190,7 +190,10 @@ impl Printer<'_> {
         for (attribute, body) in &graph.subgraphs {
             let indent = "  ".repeat(path.len());
             path.push(attribute);
-            self.line(&Place::Body(part, path.join(" ")), &format!("{indent}body {}", word_or_quoted(attribute)));
+            self.line(
+                &Place::Body(part, path.join(" ")),
+                &format!("{indent}body {}", word_or_quoted(attribute)),
+            );
             for row in self.rows(body) {
                 let _ = writeln!(self.text, "{indent}  {row}");
             }
