@@ -197,7 +197,7 @@ fn part(graph: &Graph, ops: &Ops, collectives: &Collectives, id: NodeId) -> i64 
     let info = ops.get(graph, id);
     match info.kind {
         Kind::Wait => 5,
-        _ if info.mutated().next().is_some() => 7,
+        _ if info.writes() => 7,
         Kind::GetItem => 6,
         _ if info.is_view() => 6,
         _ => 0,

@@ -109,7 +109,7 @@ pub(super) fn drawn_again(reading: &Reading) -> Places {
     let mut places = Places::default();
     for (id, info) in reading.calls() {
         let users = reading.edges.users(id);
-        let settled = info.mutated().next().is_none() && !info.effect;
+        let settled = !info.writes() && !info.effect;
         let floats =
             |id: NodeId| graph.tensor_at(id, 0).is_some_and(|t| t.dtype.class() == DtypeClass::Float);
         if !reading.ops.draws(graph, id) || !settled || !floats(id) {

@@ -147,7 +147,7 @@ fn draws(reading: &Reading) -> Vec<(NodeId, Vec<i64>, &'static str)> {
             _ => return None,
         };
         let tensor = graph.tensor_of(id).filter(|tensor| tensor.dtype == Dtype::F32)?;
-        let is_new = info.mutated().next().is_none();
+        let is_new = !info.writes();
         let sizes = graph.sizes(tensor.shape).filter(|sizes| is_new && !sizes.contains(&0))?;
         Some((id, sizes, mode))
     };

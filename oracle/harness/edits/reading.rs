@@ -115,8 +115,7 @@ impl<'a> Reading<'a> {
                 && info.kind != Kind::Wait
                 && info.kind != Kind::Unknown
                 && !self.ops.draws(self.graph, id)
-                && info.mutated().next().is_none()
-                && info.undeclared_writes().is_empty()
+                && info.written(self.graph, id).next().is_none()
         })
     }
 

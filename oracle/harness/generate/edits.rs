@@ -206,7 +206,7 @@ fn other_operand(source: &mut impl Source, graph: &Graph, ops: &Ops, node: NodeI
 
 fn duplicate(graph: &Graph, ops: &Ops, node: NodeId) -> Option<Graph> {
     let info = ops.call(graph, node)?;
-    let plain = !info.effect && !info.is_random() && info.mutated().next().is_none();
+    let plain = !info.effect && !info.is_random() && !info.writes();
     if !plain || info.collective().is_some() || !is_settled(graph, ops, node) {
         return None;
     }
@@ -235,9 +235,7 @@ fn between(source: &mut impl Source, graph: &Graph, ops: &Ops, edit: Edit, node:
     let users = editor.users(node);
     let &user = users.get(source.below(users.len() as u32) as usize)?;
     // An operator that writes to the value would write to the copy.
-    if graph.node(user).op == Op::Output
-        || ops.call(graph, user).is_some_and(|i| i.mutated().next().is_some())
-    {
+    if graph.node(user).op == Op::Output || ops.call(graph, user).is_some_and(|i| i.writes()) {
         return None;
     }
     let (out, dtype) = (graph.node(node).out, graph.tensor_of(node)?.dtype);

@@ -1,5 +1,5 @@
 //! What a graph says, said in another way: arguments by keyword, values that go through a second device, results of
-//! several tensors taken whole.
+//! several tensors taken whole, draws from generators that are inputs.
 //!
 //! # The idea
 //!
@@ -7,7 +7,8 @@
 //! always. A pass that reads `args[2]`, or that takes the device of one node for that of all, is right until it is not.
 //! So some calls of communication get arguments by keyword, some values go to the host and back between their node and
 //! a user, some inputs come from the host, and the pieces of a split are joined as the one list that they are. What the
-//! graph returned stays; such a join is returned besides.
+//! graph returned stays; such a join is returned besides. Some draws are handed a generator of their own, as the
+//! partitioner does where backward draws again (`functionalize_rng_ops` in `torch/_functorch/partitioners.py`).
 //!
 //! # What it does not do
 //!
@@ -22,6 +23,8 @@ use crate::ops::{Kind, OpInfo, Ops, View};
 /// The second device.
 const HOST: &str = "cpu";
 const COPY: &str = "aten._to_copy.default";
+/// Draws from a generator that it is given.
+const HANDED: &str = "higher_order.graphsafe_run_with_rng_state";
 /// Values that are looked at to find one that may go through the host.
 const TRIES: u32 = 8;
 
@@ -34,6 +37,9 @@ pub fn vary<S: Source>(source: &mut S, graph: &Graph) -> Graph {
     }
     if source.percent(30) {
         graph = taken_whole(source, &graph).unwrap_or(graph);
+    }
+    if source.percent(75) {
+        graph = with_generators(source, &graph);
     }
     let count = source.below(3);
     for _ in 0..count {
@@ -78,6 +84,46 @@ fn by_keyword<S: Source>(source: &mut S, graph: &mut Graph) {
     }
 }
 
+/// Hands some draws a generator each, an input of the graph.
+fn with_generators<S: Source>(source: &mut S, graph: &Graph) -> Graph {
+    let ops = Ops::of(graph);
+    let is_plain = |id: NodeId| {
+        let info = ops.call(graph, id);
+        ops.draws(graph, id) && info.is_some_and(|info| info.target.starts_with("aten.") && !info.writes())
+    };
+    let draws: Vec<NodeId> = graph.ids().filter(|&id| is_plain(id)).collect();
+    let Some(first) = graph.ids().find(|&id| graph.node(id).op != Op::Placeholder) else {
+        return graph.clone();
+    };
+    let mut editor = Editor::new(graph);
+    for draw in draws {
+        if !source.percent(50) {
+            continue;
+        }
+        let own = editor.graph_mut();
+        let of_type = Out::Other(own.intern("Generator"));
+        let function = Value::Function(own.intern(graph.target(draw)));
+        let name = "rng_state";
+        let generator = editor.insert_before(Some(first), name, name, &[], &[], of_type);
+        let name = editor.graph_mut().name(generator).to_string();
+        let own = editor.graph_mut();
+        let target = own.intern_target(&name);
+        let input = own.node_mut(generator);
+        (input.op, input.target) = (Op::Placeholder, target);
+        let args: Vec<Value> = std::iter::once(function).chain(graph.args(draw).iter().copied()).collect();
+        let mut kwargs: Vec<Value> = Vec::new();
+        for (key, value) in graph.kwargs(draw) {
+            kwargs.extend([Value::Str(own.intern(key)), value]);
+        }
+        kwargs.extend([Value::Str(own.intern("rng_state")), Value::Node(generator)]);
+        let target = own.intern_target(HANDED);
+        let (args, kwargs) = (own.push_values(&args), own.push_values(&kwargs));
+        let node = own.node_mut(draw);
+        (node.target, node.args, node.kwargs) = (target, args, kwargs);
+    }
+    editor.finish()
+}
+
 /// A copy of a tensor's record, row-major and on another device, in memory of its own.
 fn on_device(graph: &mut Graph, of: &Tensor, device: &str) -> Out {
     let device = graph.intern(device);
@@ -105,7 +151,7 @@ fn through_host<S: Source>(source: &mut S, graph: &Graph) -> Option<Graph> {
     let users = editor.users(id);
     let &user = users.get(source.below(users.len() as u32) as usize)?;
     // What writes to the value would write to the copy, and a wait would wait for it.
-    let stays = |info: &OpInfo| info.mutated().next().is_some() || info.kind == Kind::Wait;
+    let stays = |info: &OpInfo| info.writes() || info.kind == Kind::Wait;
     if ops.call(graph, user).is_none_or(stays) {
         return None;
     }
@@ -184,7 +230,7 @@ mod tests {
     /// What is varied is valid, and each form occurs.
     #[test]
     fn forms_are_valid_and_occur() {
-        let (mut keywords, mut there, mut inputs, mut wholes) = (0, 0, 0, 0);
+        let (mut keywords, mut there, mut inputs, mut wholes, mut handed) = (0, 0, 0, 0, 0);
         for number in 0..400 {
             let graph = case(&Config { repair: 0, ..Config::default() }, 5, number).graph;
             let varied = vary(&mut Seeded::case(9, number), &graph);
@@ -204,8 +250,9 @@ mod tests {
             there += u32::from(on_host(Op::Call));
             inputs += u32::from(on_host(Op::Placeholder));
             wholes += u32::from(varied.find("joined").is_some());
+            handed += u32::from(varied.ids().any(|id| varied.target(id) == HANDED));
         }
-        let counts = [keywords, there, inputs, wholes];
-        assert!(counts.iter().all(|&count| count > 40), "{counts:?}");
+        let counts = [keywords, there, inputs, wholes, handed];
+        assert!(counts.iter().all(|&count| count > 20), "{counts:?}");
     }
 }

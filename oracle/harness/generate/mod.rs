@@ -89,7 +89,7 @@ use builder::{Builder, is_input};
 use pass::Plan;
 
 /// The version of the generator: the same choices give the same case in every release with this number.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 /// A generated case.
 #[derive(Clone, Debug)]

@@ -58,7 +58,7 @@ fn region(
         graph.ordering.iter().flat_map(|edge| [edge.before, edge.after]).collect();
     let may_be_inside = |id: &NodeId| {
         let Some(info) = ops.call(graph, *id) else { return false };
-        let acts = info.effect || info.mutated().next().is_some() || ops.draws(graph, *id);
+        let acts = info.effect || info.writes() || ops.draws(graph, *id);
         let is_plain =
             !acts && info.collective().is_none() && ![Kind::Wait, Kind::Unknown].contains(&info.kind);
         is_plain && is_settled(graph, ops, *id) && !ordered.contains(id)

@@ -314,7 +314,7 @@ impl<'a> Surveyor<'a> {
             self.found.add_if(Feature::OddNames, is_odd(self.graph.name(id)));
             let Some(info) = self.ops.call(self.graph, id) else { continue };
             let users = self.edges.users(id);
-            let writes = info.mutated().next().is_some();
+            let writes = info.writes();
             if writes && info.collective().is_none() {
                 self.found.add(Feature::InPlace);
                 self.found.add_if(Feature::ForeachWrite, info.target.contains("_foreach_"));

@@ -120,7 +120,7 @@ impl<'a> Traits<'a> {
             }
             _ => marks |= COMPUTED,
         }
-        if info.mutated().next().is_some() {
+        if info.writes() {
             // What is written comes last, what is written to first.
             let mut targets = Vec::new();
             self.targets(self.graph.node(id).args, &mut targets);

@@ -87,7 +87,7 @@ fn blank(graph: &Graph, ops: &Ops, edges: &Edges, window: &[NodeId]) -> Vec<bool
             root[id.index()] = Some(id);
         } else if info.is_view() || info.kind == Kind::GetItem {
             root[id.index()] = inputs.first().and_then(|base| root[base.index()]);
-        } else if info.mutated().next().is_some() {
+        } else if info.writes() {
             inputs
                 .iter()
                 .filter_map(|input| root[input.index()])

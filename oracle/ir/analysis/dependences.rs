@@ -24,6 +24,7 @@
 
 use super::collectives::{Collectives, GroupName};
 use super::conflicts::conflicts;
+use super::draws::Draws;
 use super::edges::{Edges, Rows};
 use super::origin::{Origin, Origins};
 use super::storages::Storages;
@@ -154,7 +155,9 @@ impl List {
 
 /// Random draws and effects: chains through the list.
 fn states(graph: &Graph, ops: &Ops, uncertain: bool, list: &mut List) {
-    let (mut random, mut effect) = (Chain::default(), Chain::default());
+    let draws = Draws::new(graph, ops);
+    let mut random = vec![Chain::default(); draws.generators().max(1)];
+    let mut effect = Chain::default();
     for id in graph.ids() {
         let Some(info) = ops.call(graph, id) else { continue };
         // An unknown operator may do anything.
@@ -162,8 +165,10 @@ fn states(graph: &Graph, ops: &Ops, uncertain: bool, list: &mut List) {
         if !known && !uncertain {
             continue;
         }
-        if !known || ops.draws(graph, id) {
-            random.change(id, known, &mut |before, certain| {
+        // It may draw from any generator.
+        let drawn = draws.of(id).map(|draw| draw.generator as usize);
+        for (_, chain) in random.iter_mut().enumerate().filter(|(n, _)| !known || drawn == Some(*n)) {
+            chain.change(id, known, &mut |before, certain| {
                 list.add(before, id, Origin::Random { certain });
             });
         }
@@ -176,7 +181,7 @@ fn states(graph: &Graph, ops: &Ops, uncertain: bool, list: &mut List) {
 }
 
 /// The nodes that change a state outside the graph, and those that only look at it.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Chain {
     /// The last change that is certain, and the last one after it that may be.
     certain: Option<NodeId>,

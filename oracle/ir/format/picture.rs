@@ -156,7 +156,7 @@ fn role(graph: &Graph, ops: &Ops, id: NodeId) -> Role {
         Kind::Collective(kind) => Role::Start(kind),
         Kind::Wait => Role::Wait(None),
         Kind::GetItem => Role::View,
-        _ if info.mutated().next().is_some() => Role::Write,
+        _ if info.writes() => Role::Write,
         _ if info.is_view() => Role::View,
         _ => Role::Compute,
     }

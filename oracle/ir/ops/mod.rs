@@ -136,6 +136,11 @@ impl OpInfo {
         if trains == Some(Value::Bool(false)) || schema.mutated().next().is_some() { &[] } else { params }
     }
 
+    /// All parameters that a call writes to, whether the schema says so or not.
+    pub fn written(&self, graph: &Graph, id: NodeId) -> impl Iterator<Item = usize> {
+        self.mutated().chain(self.undeclared_writes().iter().chain(self.updated(graph, id)).copied())
+    }
+
     /// Whether a result shares storage with an argument that is not written.
     pub fn is_view(&self) -> bool {
         self.schema.as_ref().is_some_and(|s| s.returns.iter().any(|r| r.alias.is_some() && !r.write))
@@ -166,6 +171,11 @@ impl OpInfo {
         let is_all = none_is_all && (dims.is_empty() || dims.iter().copied().eq(0..rank));
         let says_default = matches!(known.default, Some(Default::Int(n)) if dims == [from_first(n)]);
         (!is_all && !says_default).then_some(dims)
+    }
+
+    /// Whether it writes to a parameter.
+    pub fn writes(&self) -> bool {
+        self.mutated().next().is_some()
     }
 
     /// The parameters it writes to.

@@ -77,7 +77,7 @@ impl<'p, 'g> Ways<'p, 'g> {
             let mut is_drawn = is_drawn(step);
             graph.for_each_input(node, &mut |input| is_drawn |= this.is_drawn(input));
             this.drawn[node.index()] |= is_drawn;
-            for param in info.mutated().chain(info.undeclared_writes().iter().copied()) {
+            for param in info.written(graph, node) {
                 for written in this.given(node, info, param) {
                     let root = this.root(written);
                     this.writers.entry(root).or_default().push(node);

@@ -112,8 +112,6 @@ pub struct Seen {
     pub finals: Vec<(NodeId, Window, Content)>,
     /// How many storages there are when each node is over.
     made: Vec<u32>,
-    /// How many random operators have run when each node is over.
-    draws: Vec<u64>,
 }
 
 /// Writes down what a rank does.
@@ -146,7 +144,6 @@ impl Watch {
         windows_of(&rank.items[node.index()], &mut shown);
         self.seen.shown.push(shown);
         self.seen.made.push(rank.memory.count() as u32);
-        self.seen.draws.push(rank.draws);
         Ok(())
     }
 }
@@ -312,7 +309,6 @@ fn evaluate(
     let Action::Call(kind) = step.action else { return Err(refuse!("node {} calls nothing", node.0)) };
     let before = |list: &[u32]| node.index().checked_sub(1).and_then(|at| list.get(at)).copied();
     let first = before(&seen.made).unwrap_or(seen.inputs.len() as u32);
-    rank.draws = node.index().checked_sub(1).and_then(|at| seen.draws.get(at)).copied().unwrap_or(0);
     rank.memory.node = node;
     let from = seen.sightings.partition_point(|s| s.node < node);
     let own = || seen.sightings[from..].iter().take_while(|s| s.node == node);

@@ -7,6 +7,7 @@
 use super::between::Ways;
 use super::hash;
 use super::run::Failure;
+use crate::analysis::Draws;
 use crate::graph::{Graph, NodeId, Op, Out, Strings, Value, World};
 use crate::ops::{
     Bound, Collective, Default as Constant, Fill, Kind, Matmul, Move, OpInfo, Ops, Random, Schema,
@@ -73,6 +74,8 @@ pub struct Program<'g> {
     pub(crate) reasons: Vec<String>,
     /// For each node the last node in list order that refers to it (itself if none does).
     pub(crate) last_use: Vec<NodeId>,
+    /// What each draw gets.
+    pub(crate) draws: Draws,
     /// Elements of all recorded results.
     pub(crate) recorded_elements: u128,
     /// For each node whether it is computed from constants alone, once that has been asked.
@@ -109,6 +112,7 @@ impl<'g> Program<'g> {
             inputs: Vec::new(),
             reasons: Vec::new(),
             last_use: graph.ids().collect(),
+            draws: Draws::new(graph, ops),
             recorded_elements: 0,
             constants: OnceLock::new(),
         };

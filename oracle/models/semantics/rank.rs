@@ -50,8 +50,6 @@ pub(crate) struct Rank<'a, D> {
     pub state: State,
     /// The launches of this rank, in order.
     pub launches: Vec<LaunchNote>,
-    /// Executions of random operators so far.
-    pub draws: u64,
     /// A hash of the operators of unknown effect so far, which may share state.
     pub unknown: u64,
     pub effects: Vec<Effect>,
@@ -78,7 +76,6 @@ impl<'a, D: Domain> Rank<'a, D> {
             memory: Memory::new(share),
             state: State::Running,
             launches: Vec::new(),
-            draws: 0,
             unknown: 0,
             effects: Vec::new(),
             blocking: Vec::new(),

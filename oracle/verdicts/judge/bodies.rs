@@ -311,7 +311,7 @@ fn is_function(body: &Graph) -> bool {
     let ops = Ops::of(body);
     body.ids().filter(|&id| body.node(id).op == Op::Call).all(|id| {
         let info = ops.get(body, id);
-        let acts = info.effect || info.mutated().next().is_some() || info.collective().is_some();
+        let acts = info.effect || info.writes() || info.collective().is_some();
         !acts && info.kind != Kind::Unknown && !ops.draws(body, id) && are_functions(body, id)
     })
 }

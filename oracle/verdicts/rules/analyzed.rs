@@ -3,6 +3,7 @@
 use super::Correspondence;
 use crate::analysis::conflicts::{Conflict, conflicts_among, conflicts_around};
 use crate::analysis::dependences::{self, Dependences};
+use crate::analysis::draws::Draws;
 use crate::analysis::fault::{Fault, FaultKind};
 use crate::analysis::origin::{Hazard, Origin, Origins};
 use crate::analysis::reachability::{Reachability, within};
@@ -153,11 +154,8 @@ impl<'a> AnalyzedGraph<'a> {
 
     /// Whether a node may write to an argument.
     fn may_write(&self, id: NodeId) -> bool {
-        let writes = |info: &OpInfo| {
-            info.kind == Kind::Unknown
-                || info.mutated().next().is_some()
-                || !info.undeclared_writes().is_empty()
-        };
+        let writes =
+            |info: &OpInfo| info.kind == Kind::Unknown || info.written(self.graph, id).next().is_some();
         self.ops.call(self.graph, id).is_some_and(writes)
     }
 
@@ -359,14 +357,15 @@ impl<'a> AnalyzedGraph<'a> {
         on_storage.chunk_by_mut(|a, b| access(a) == access(b)).for_each(<[Conflict]>::reverse);
         let origins = on_storage.iter().map(|c| (c.before, c.after, c.origin(storages)));
         let mut conflicts: Vec<(NodeId, NodeId, Origin)> = origins.collect();
-        let (mut random, mut effect): (Option<NodeId>, Option<NodeId>) = (None, None);
+        let draws = Draws::new(self.graph, &self.ops);
+        let mut random: Vec<Option<NodeId>> = vec![None; draws.generators()];
+        let mut effect: Option<NodeId> = None;
         let mut assertions: Vec<NodeId> = Vec::new();
         for id in self.graph.ids().filter(|&id| keep(id)) {
             let Some(info) = self.ops.call(self.graph, id) else { continue };
             let certain = !matches!(info.kind, Kind::Unknown);
-            if self.ops.draws(self.graph, id)
-                && let Some(before) = random.replace(id)
-            {
+            let last = draws.of(id).and_then(|draw| random.get_mut(draw.generator as usize));
+            if let Some(before) = last.and_then(|last| last.replace(id)) {
                 conflicts.push((before, id, Origin::Random { certain }));
             }
             // Assertions among themselves may change places: they only stop the program.

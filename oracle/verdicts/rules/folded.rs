@@ -50,8 +50,7 @@ impl Folded {
         while let Some(id) = open.pop() {
             if !dependent.put(id.index()) {
                 self.names.insert(side.graph.name(id).to_string());
-                self.writes |=
-                    side.ops.call(side.graph, id).is_some_and(|info| info.mutated().next().is_some());
+                self.writes |= side.ops.call(side.graph, id).is_some_and(|info| info.writes());
                 open.extend(side.edges.users(id));
             }
         }

@@ -78,7 +78,7 @@ impl Loosened {
         for id in side.graph.ids() {
             let Some(info) = side.ops.call(side.graph, id) else { continue };
             let Out::Tensor(out) = side.graph.node(id).out else { continue };
-            if info.mutated().next().is_some() || side.graph.tensor(out).dtype.class() != DtypeClass::Float {
+            if info.writes() || side.graph.tensor(out).dtype.class() != DtypeClass::Float {
                 continue;
             }
             let call = LawCall { graph: side.graph, id, info, out };

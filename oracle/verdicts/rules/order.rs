@@ -63,9 +63,7 @@ pub(super) fn write_before_aliased_read(evidence: &Evidence) -> Checked {
             let is_idle = |id: NodeId| is_new[id.index()] && side.edges.users(id).is_empty();
             let acts = |id: NodeId| {
                 let info = side.ops.call(side.graph, id);
-                info.is_none_or(|info| {
-                    info.effect || info.mutated().next().is_some() || info.collective().is_some()
-                })
+                info.is_none_or(|info| info.effect || info.writes() || info.collective().is_some())
             };
             let is_idle_read = match conflict.hazard {
                 Hazard::ReadAfterWrite => is_idle(second) && !acts(second),

@@ -54,7 +54,7 @@ fn without_unread_draws(graph: &Graph) -> Graph {
     let acts = |id: NodeId| match ops.call(graph, id) {
         None => true,
         Some(info) => {
-            let writes = info.mutated().next().is_some() || !info.undeclared_writes().is_empty();
+            let writes = info.written(graph, id).next().is_some();
             let draws = ops.draws(graph, id);
             let has_effect = info.effect && !draws;
             writes

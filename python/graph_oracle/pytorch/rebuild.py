@@ -153,6 +153,7 @@ _DECODERS = {
     "device": lambda value: device_of(value["device"]),
     "memory_format": _constant(torch.memory_format, "memory_format"),
     "layout": _constant(torch.layout, "layout"),
+    "fn": lambda value: targets.resolve(value["fn"]),
     "float": _float,
     "complex": lambda value: complex(*[_float(part) if isinstance(part, dict) else part for part in value["complex"]]),
 }
@@ -320,6 +321,8 @@ class _Builder:
             return self.size(out)
         if out.get("type") == OPAQUE:
             return opaque(entry["name"])
+        if out.get("type") == "Generator":
+            return torch.Generator()
         if out["t"] != "tensor":
             raise Refused(f"{entry['name']} is of type {out.get('type', out['t'])}, which is not rebuilt")
         dtype, device = dtype_of(out["dtype"]), device_of(out["device"])

@@ -94,18 +94,23 @@ def _operator(name):
         return None
 
 
-def _higher_order(path):
-    """Those that run a body once (bodies.py)."""
-    from .bodies import RUN
+# Higher-order operators that are rebuilt: those that run a body once (bodies.py), and one that draws.
+_HIGHER_ORDER = {
+    "invoke_subgraph": "torch._higher_order_ops.invoke_subgraph",
+    "control_deps": "torch._inductor.fx_passes.control_dependencies",
+    "graphsafe_run_with_rng_state": "torch._prims.rng_prims",
+}
 
-    if f"higher_order.{'.'.join(path)}" not in RUN:
+
+def _higher_order(path):
+    name = ".".join(path)
+    if name not in _HIGHER_ORDER:
         return None
-    for module in ("torch._higher_order_ops.invoke_subgraph", "torch._inductor.fx_passes.control_dependencies"):
-        try:
-            __import__(module)
-        except ImportError:
-            return None
-    return getattr(torch.ops.higher_order, path[0], None)
+    try:
+        __import__(_HIGHER_ORDER[name])
+    except ImportError:
+        return None
+    return getattr(torch.ops.higher_order, name, None)
 
 
 def name_of(target: Any) -> str:

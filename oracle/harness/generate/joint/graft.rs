@@ -70,15 +70,9 @@ fn cut(source: &mut impl Source, graph: &mut Graph) {
                     && tensor.offset == 0
             })
         });
-        let written = edges
-            .users(*id)
-            .iter()
-            .any(|&user| ops.call(graph, user).is_some_and(|user| user.mutated().next().is_some()));
-        plain
-            && is_contiguous
-            && !written
-            && info.mutated().next().is_none()
-            && collectives.launch_of_value(*id).is_none()
+        let written =
+            edges.users(*id).iter().any(|&user| ops.call(graph, user).is_some_and(|user| user.writes()));
+        plain && is_contiguous && !written && !info.writes() && collectives.launch_of_value(*id).is_none()
     };
     let places: Vec<NodeId> = graph.ids().filter(fits).collect();
     if places.is_empty() {
@@ -129,7 +123,7 @@ fn swept(graph: Graph) -> Graph {
         let node = graph.node(id);
         let has_effect = ops.call(&graph, id).is_some_and(|info| {
             let communicates = info.collective().is_some() || info.kind == Kind::Wait;
-            (info.effect && !communicates) || info.mutated().next().is_some()
+            (info.effect && !communicates) || info.writes()
         });
         needed[id.index()] |= has_effect || matches!(node.op, Op::Output | Op::Placeholder);
         if needed[id.index()] {
@@ -149,15 +143,14 @@ fn retag(source: &mut impl Source, graph: &mut Graph) {
     let ops = Ops::of(graph);
     let edges = Edges::new(graph);
     let late = tangent_dependent(graph, &edges);
-    let any_write =
-        graph.ids().any(|id| ops.call(graph, id).is_some_and(|info| info.mutated().next().is_some()));
+    let any_write = graph.ids().any(|id| ops.call(graph, id).is_some_and(|info| info.writes()));
     let percent = source.between(1, 20);
     for id in graph.ids() {
         let Some(info) = ops.call(graph, id) else { continue };
         let pure = matches!(info.kind, Kind::Unary(_) | Kind::Binary(_) | Kind::Matmul(_) | Kind::Pointwise);
         let gathered = graph.tags(id).and_then(|tags| tags.ac_graph_id) == Some(100_000);
         let tensor = matches!(graph.node(id).out, Out::Tensor(_));
-        if !pure || gathered || !tensor || late[id.index()] || info.mutated().next().is_some() {
+        if !pure || gathered || !tensor || late[id.index()] || info.writes() {
             continue;
         }
         if !source.percent(percent) {

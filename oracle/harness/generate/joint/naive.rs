@@ -15,7 +15,7 @@ pub fn partition(joint: &Graph, forward_outputs: usize, again: &dyn Fn(NodeId) -
     };
     let mut late = vec![false; joint.len()];
     for id in joint.ids() {
-        let mutates = ops.call(joint, id).is_some_and(|info| info.mutated().next().is_some());
+        let mutates = ops.call(joint, id).is_some_and(|info| info.writes());
         let own = match joint.node(id).op {
             Op::Placeholder => joint.target(id).contains("tangents"),
             Op::Call => region(id) == "must_be_in_backward" || (mutates && region(id) == "is_backward"),
@@ -35,7 +35,7 @@ pub fn partition(joint: &Graph, forward_outputs: usize, again: &dyn Fn(NodeId) -
         let is_call = joint.node(id).op == Op::Call;
         // What cannot be handed over is made again.
         let is_constant = joint.node(id).op == Op::GetAttr || matches!(joint.node(id).out, Out::Tuple(_));
-        let mutates = ops.call(joint, id).is_some_and(|info| info.mutated().next().is_some());
+        let mutates = ops.call(joint, id).is_some_and(|info| info.writes());
         needed[id.index()] |= mutates && late[id.index()];
         let runs_late = late[id.index()] && is_call && needed[id.index()];
         repeated[id.index()] =

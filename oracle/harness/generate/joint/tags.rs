@@ -77,7 +77,7 @@ pub(super) fn add<S: Source>(joint: &mut Joint<S>, config: &PassConfig) {
 /// has no such tags, and partitioners then find out by themselves. Of what writes it is always said.
 pub fn untag(graph: &mut Graph) {
     let ops = Ops::of(graph);
-    let writes = |id| ops.call(graph, id).is_some_and(|info| info.mutated().next().is_some());
+    let writes = |id| ops.call(graph, id).is_some_and(|info| info.writes());
     let ids: Vec<NodeId> = graph.ids().filter(|&id| !writes(id)).collect();
     for id in ids {
         if let Some(tags) = graph.tags(id).cloned() {

@@ -11,10 +11,13 @@ use crate::graph::{Dtype, DtypeClass, NodeId, Value};
 use crate::ops::{Binary, Fill, Random};
 
 impl<D: Domain> Rank<'_, D> {
-    /// The key of the next random execution on this rank.
-    pub(super) fn next_draw(&mut self) -> u64 {
-        self.draws += 1;
-        mix(mix(0x7261, u64::from(self.rank)), self.draws)
+    /// The key of what a node draws on this rank.
+    pub(super) fn draw(&self, node: NodeId) -> u64 {
+        let draws = &self.program.draws;
+        // What draws nothing needs no key of its own.
+        let Some(draw) = draws.of(node) else { return 0 };
+        let generator = draws.generator(draw).bytes().fold(0x7261, |key, byte| mix(key, u64::from(byte)));
+        mix(mix(generator, u64::from(self.rank)), u64::from(draw.position))
     }
 
     /// Shape, strides and dtype of a new tensor: those of a tensor argument where no others are given.
@@ -169,7 +172,7 @@ impl<D: Domain> Rank<'_, D> {
         let count = self.room(&shape)?;
         let natural = like.map_or(Dtype::F32, |window| window.dtype);
         let dtype = self.dtype(dtype).unwrap_or(natural);
-        let key = self.next_draw();
+        let key = self.draw(node);
         let block = match random {
             Random::Rand => self.drawn(Draw::Uniform, key, dtype, count)?,
             Random::Randn => self.drawn(Draw::Normal, key, dtype, count)?,
@@ -212,7 +215,7 @@ impl<D: Domain> Rank<'_, D> {
         let count = self.room(&x.shape)?;
         let mask = if train {
             // A GPU draws vectors of elements, whose number depends on the dtype that the mask is laid over.
-            let key = mix(self.next_draw(), x.dtype as u64);
+            let key = mix(self.draw(node), x.dtype as u64);
             self.domain.draw(Draw::Bernoulli(1.0 - p), key, Dtype::Bool, count)?
         } else {
             vec![self.domain.constant(Number::Bool(true), Dtype::Bool); count]

@@ -34,7 +34,7 @@ impl<'a, D: Domain> Rank<'a, D> {
         };
         let mut key = self.arguments(node, step.key)?;
         if draws {
-            key = mix(key, self.next_draw());
+            key = mix(key, self.draw(node));
         }
         if info.effect {
             let arguments = key;

@@ -11,6 +11,7 @@ use super::place::HERE;
 use super::reason::Reason;
 use super::run::Piece;
 use super::source::{Source, Traits, ValueId};
+use crate::analysis::Draws;
 use crate::graph::{ExprId, Graph, NodeId, Op, Out, Span, StorageId, Value};
 use crate::ops::{Bound, Collective, Kind, OpInfo, Ops, Random};
 use rustc_hash::FxHashMap;
@@ -31,8 +32,6 @@ pub enum Input {
 pub struct Start {
     /// The inputs, by position; those beyond the end are free, numbered by position.
     pub inputs: Vec<Input>,
-    /// Random draws made before.
-    pub draws: u32,
     /// The index of the rank that the graph was made for in process groups, by their names, where it is known.
     pub own: Vec<(String, u32)>,
 }
@@ -55,7 +54,6 @@ pub fn evaluate_from<'g>(arena: &mut Arena, graph: &'g Graph, ops: &Ops, start: 
         launches: Vec::new(),
         hazards: Vec::new(),
         runs: 0,
-        draws: start.draws,
         broken: None,
         pool: Vec::with_capacity(4 * n),
         storages: Vec::with_capacity(n),
@@ -76,6 +74,7 @@ pub fn evaluate_from<'g>(arena: &mut Arena, graph: &'g Graph, ops: &Ops, start: 
         strings: Vec::new(),
         words: Words::default(),
         unknown_calls: 0,
+        draws: Draws::new(graph, ops),
         received: 0,
         in_flight: Vec::new(),
         own: &start.own,
@@ -162,7 +161,7 @@ impl Machine<'_, '_> {
     /// Notes why the current node has no value, and whether the whole graph suffers from it.
     fn fail(&mut self, reason: Reason) -> Produced {
         let acts = match self.ops.call(self.graph, self.node) {
-            Some(info) => info.effect || info.mutated().next().is_some() || info.collective().is_some(),
+            Some(info) => info.effect || info.writes() || info.collective().is_some(),
             None => false,
         };
         if acts && self.eval.broken.is_none() {

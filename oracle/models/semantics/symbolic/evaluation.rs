@@ -167,8 +167,6 @@ pub struct Evaluation<'g> {
     pub hazards: Vec<Hazard>,
     /// Runs that were written to storages, over all writes: a measure of the work.
     pub runs: usize,
-    /// Random draws made.
-    pub draws: u32,
     /// Why effects or writes may be missing: nothing can be said about the graph as a whole.
     pub broken: Option<(NodeId, Reason)>,
     pub(super) pool: Vec<i64>,

@@ -8,6 +8,7 @@ use super::key::Words;
 use super::layout;
 use super::reason::Reason;
 use super::source::{KeyId, Source, Symbol, Traits, ValueId};
+use crate::analysis::Draws;
 use crate::graph::layout::write_contiguous;
 use crate::graph::{Dtype, Graph, NodeId, Out, TensorId};
 use crate::ops::{Kind, OpInfo, Ops, by_target};
@@ -63,6 +64,8 @@ pub(super) struct Machine<'a, 'g> {
     pub(super) words: Words,
     /// Unknown operators met, and messages received.
     pub(super) unknown_calls: u32,
+    /// What each draw gets.
+    pub(super) draws: Draws,
     pub(super) received: u32,
     /// What each flight will write, with the launch's node.
     pub(super) in_flight: Vec<(ValueId, NodeId)>,

@@ -10,6 +10,7 @@ use super::machine::{Machine, Reading, Stop};
 use super::moves::Moved;
 use super::reason::Reason;
 use super::source::{KeyId, Source, Symbol, Traits, ValueId};
+use crate::analysis::draws::Draw;
 use crate::graph::{NodeId, Out, Value};
 use crate::ops::{Kind, OpInfo, Param, Random};
 
@@ -38,10 +39,9 @@ impl Machine<'_, '_> {
     ) -> Result<Produced, Reason> {
         self.words.0.clear();
         self.words.symbol(Tag::Target, target);
-        let draw = draws(info.kind, call).then_some(self.eval.draws);
+        let draw = self.draws.of(self.node);
         if let Some(draw) = draw {
-            self.words.put(Tag::Draw, draw);
-            self.eval.draws = draw.wrapping_add(1);
+            self.put_draw(draw);
         }
         let unknown = matches!(info.kind, Kind::Unknown);
         if unknown {
@@ -109,10 +109,17 @@ impl Machine<'_, '_> {
         Ok(produced)
     }
 
+    /// Which numbers are drawn.
+    fn put_draw(&mut self, draw: Draw) {
+        let generator = self.arena.symbol(self.draws.generator(draw));
+        self.words.symbol(Tag::Draw, generator);
+        self.words.put(Tag::Draw, draw.position);
+    }
+
     /// The mask of a dropout: it is drawn, whatever the tensor holds that it is laid over.
-    fn mask_key(&mut self, target: Symbol, call: &Call<'_>, draw: u32) -> Result<KeyId, Reason> {
+    fn mask_key(&mut self, target: Symbol, call: &Call<'_>, draw: Draw) -> Result<KeyId, Reason> {
         self.words.symbol(Tag::Target, target);
-        self.words.put(Tag::Draw, draw);
+        self.put_draw(draw);
         self.encode_arguments(call, true)?;
         Ok(self.take_key())
     }
@@ -375,17 +382,4 @@ impl Machine<'_, '_> {
 fn takes_no_elements(words: &[u64]) -> bool {
     let mut tensors = tensors(words).peekable();
     tensors.peek().is_some() && tensors.all(|(_, sizes)| sizes.contains(&0))
-}
-
-/// Whether a call draws random numbers.
-fn draws(kind: Kind, call: Option<&Call<'_>>) -> bool {
-    match kind {
-        Kind::Random(Random::Attention) => {
-            call.and_then(|call| call.bound.float("dropout_p")).is_none_or(|p| p != 0.0)
-        }
-        // Outside training nothing is dropped.
-        Kind::Random(Random::NativeDropout) => call.and_then(|call| call.bound.bool("train")) != Some(false),
-        Kind::Random(_) => true,
-        _ => false,
-    }
 }

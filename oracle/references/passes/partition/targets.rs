@@ -105,7 +105,7 @@ impl Target {
         let effect = info.is_some_and(|info| info.effect);
         let with_effects = name == "higher_order.with_effects";
         let wait_tensor = packet == "_c10d_functional.wait_tensor";
-        let mutable = info.is_some_and(|info| info.mutated().next().is_some());
+        let mutable = info.is_some_and(|info| info.writes());
         let schema = info.and_then(|info| info.schema.as_ref());
         Target {
             sets: Membership::of(packet),

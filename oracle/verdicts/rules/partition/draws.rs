@@ -102,7 +102,7 @@ pub(super) fn strayed_draws(evidence: &PartitionEvidence) -> Vec<Finding> {
     }
     let kept: FxHashSet<NodeId> =
         composition.draws.iter().filter_map(|draw| composition.twin[draw.node.index()]).collect();
-    let writes = |id| ops.get(joint, id).mutated().next().is_some();
+    let writes = |id| ops.get(joint, id).writes();
     let is_lost = |id: &NodeId| is_draw(joint, ops, *id) && evidence.live_joint[id.index()] && !writes(*id);
     for id in joint.ids().filter(is_lost).filter(|id| !kept.contains(id)) {
         let name = joint.name(id);

@@ -501,7 +501,7 @@ pub(in crate::rules) fn live(side: &AnalyzedGraph) -> Vec<bool> {
     for id in graph.ids().rev() {
         let has_effect = side.ops.call(graph, id).is_some_and(|info| {
             let communicates = info.collective().is_some() || info.kind == Kind::Wait;
-            (info.effect && !communicates) || info.mutated().next().is_some()
+            (info.effect && !communicates) || info.writes()
         });
         if live[id.index()] || has_effect || graph.node(id).op == Op::Output {
             live[id.index()] = true;

@@ -117,7 +117,7 @@ impl<'a> Question<'a> {
     fn has_effect(&self, id: NodeId) -> bool {
         self.call(id).is_some_and(|info| {
             matches!(info.kind, Kind::Effect | Kind::Sync(_))
-                || info.mutated().next().is_some()
+                || info.writes()
                 || (info.kind == Kind::Unknown && info.effect)
                 || info.target.contains("with_effects")
         })

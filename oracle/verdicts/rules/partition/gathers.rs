@@ -300,8 +300,7 @@ fn is_minimum_cut(evidence: &PartitionEvidence) -> bool {
         Method::Default => *evidence.default_cuts.get_or_init(|| {
             evidence.tags.iter().any(NodeTags::asks_to_recompute)
                 && joint.graph.ids().any(|id| {
-                    let writes =
-                        joint.ops.call(joint.graph, id).is_some_and(|info| info.mutated().next().is_some());
+                    let writes = joint.ops.call(joint.graph, id).is_some_and(|info| info.writes());
                     writes && joint.graph.target(id) != "aten.copy_.default"
                 })
         }),

@@ -127,10 +127,7 @@ pub(super) fn recompute_terms_equal(evidence: &PartitionEvidence) -> Checked {
     for (id, forward, backward) in evidence.recomputed() {
         // A second draw has a rule of its own, and so have effects.
         let special = side.ops.draws(side.graph, id)
-            || side
-                .ops
-                .call(side.graph, id)
-                .is_some_and(|info| info.effect || info.mutated().next().is_some());
+            || side.ops.call(side.graph, id).is_some_and(|info| info.effect || info.writes());
         let pair = composition.of_forward[forward.index()].zip(composition.of_backward[backward.index()]);
         let Some((a, b)) = pair.filter(|_| !special) else { continue };
         if composed.of[a.index()] == composed.of[b.index()] {

@@ -135,8 +135,7 @@ fn equal_in_backward(evidence: &PartitionEvidence) -> FxHashMap<NodeId, bool> {
 /// nor an assertion.
 fn changes_state(info: &OpInfo) -> bool {
     let communicates = info.collective().is_some() || info.kind == Kind::Wait;
-    info.mutated().next().is_some()
-        || (info.effect && !communicates && info.kind != Kind::AssertScalar && !info.is_random())
+    info.writes() || (info.effect && !communicates && info.kind != Kind::AssertScalar && !info.is_random())
 }
 
 /// Writes and effects happen once, on their side, in their order.
@@ -148,7 +147,7 @@ pub(super) fn effects_once_in_order(evidence: &PartitionEvidence) -> Checked {
     let mut effects: Vec<NodeId> = Vec::new();
     for id in joint.ids() {
         let Some(info) = side.ops.call(joint, id).filter(|info| changes_state(info)) else { continue };
-        let writes = info.mutated().next().is_some();
+        let writes = info.writes();
         if !writes {
             effects.push(id);
         }
@@ -289,7 +288,7 @@ fn added_changes(
         };
         if side.collectives.launch_at(id).is_some() {
             changes.push((id, "communicates"));
-        } else if info.mutated().next().is_some() {
+        } else if info.writes() {
             changes.extend(writes_what_is_given().then_some((id, "writes")));
         } else if changes_state(info) && info.kind != Kind::Unknown {
             changes.push((id, "has its effect"));

@@ -156,7 +156,7 @@ fn cannot_be_recomputed(evidence: &PartitionEvidence, id: NodeId) -> bool {
     let joint = &evidence.joint;
     let root = root_of(joint.graph, id);
     let communicates = joint.ops.call(joint.graph, root).is_some_and(|info| {
-        info.collective().is_some() || info.kind == crate::ops::Kind::Wait || info.mutated().next().is_some()
+        info.collective().is_some() || info.kind == crate::ops::Kind::Wait || info.writes()
     });
     communicates || joint.ops.draws(joint.graph, root) || reads_what_forward_overwrites(evidence, root)
 }
@@ -166,7 +166,7 @@ fn reads_what_forward_overwrites(evidence: &PartitionEvidence, id: NodeId) -> bo
     let joint = &evidence.joint;
     let storages = joint.storages();
     let writes = |node: NodeId| {
-        joint.ops.call(joint.graph, node).is_some_and(|info| info.mutated().next().is_some())
+        joint.ops.call(joint.graph, node).is_some_and(|info| info.writes())
             && evidence.in_forward[node.index()].is_some()
     };
     storages.accesses_by(id).iter().any(|read| {

@@ -244,7 +244,7 @@ fn draws_as_inputs(graph: &Graph, ops: &Ops, draws: &[Draw], keys: &[&str]) -> R
             continue;
         };
         let info = ops.get(graph, id);
-        if info.mutated().next().is_some() || info.is_view() {
+        if info.writes() || info.is_view() {
             return Err(format!("{} draws in place", graph.name(id)));
         }
         let input = keys.binary_search(&draw.key.as_str()).ok().and_then(|index| inputs.get(index));
