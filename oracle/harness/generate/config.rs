@@ -266,6 +266,7 @@ impl Config {
             &mut self.write,
             &mut self.buffer,
             &mut self.through_memory,
+            &mut self.in_place,
             &mut self.random,
             &mut self.assertion,
             &mut self.barrier,

@@ -172,6 +172,11 @@ impl<'a> AnalyzedGraph<'a> {
         self.ops.draws(self.graph, id) && !is_empty()
     }
 
+    /// Whether a node is a wait for the result of another wait.
+    pub(super) fn waits_again(&self, id: NodeId) -> bool {
+        self.is_wait(id) && self.edges.inputs(id).iter().any(|&input| self.is_wait(input))
+    }
+
     /// Whether a node is a wait, of whatever it waits for.
     pub(super) fn is_wait(&self, id: NodeId) -> bool {
         self.ops.call(self.graph, id).is_some_and(|info| info.kind == Kind::Wait)

@@ -106,7 +106,12 @@ pub(super) fn edges_kept(evidence: &Evidence) -> Checked {
     let mut asked: Vec<(&OrderingEdge, NodeId, NodeId, Range<usize>)> = Vec::new();
     let mut pairs: Vec<(NodeId, NodeId)> = Vec::new();
     for edge in &before.graph.ordering {
-        let (first, second) = (evidence.stands_for(edge.before), evidence.stands_for(edge.after));
+        let first = evidence.stands_for(edge.before);
+        let mut second = evidence.stands_for(edge.after);
+        // A wait for what has been waited for does nothing: where it goes, its readers follow in its place.
+        if before.waits_again(edge.after) {
+            second.extend(before.edges.users(edge.after).iter().flat_map(|&user| evidence.stands_for(user)));
+        }
         let start = pairs.len();
         pairs.extend(first.iter().flat_map(|&a| second.iter().map(move |&b| (a, b))));
         // One node for both ends needs no edge; an end that is gone altogether is another rule's business.
