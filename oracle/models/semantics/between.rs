@@ -271,9 +271,32 @@ impl<'p, 'g> Ways<'p, 'g> {
         format!("{} ({})", graph.name(node), graph.target(node))
     }
 
+    /// Whether anything writes to an input; `None` for another place, and where that is not known.
+    fn writes_to(&self, place: &Place) -> Option<bool> {
+        let Place::Input(name) = place else { return None };
+        let input = self.program.inputs.iter().find(|input| input.name == *name)?;
+        let root = self.root(input.node);
+        let graph = self.program.graph;
+        let may_write = |step: usize| {
+            let is_unknown = matches!(self.program.steps[step].action, Action::Call(Kind::Unknown));
+            let mut takes = false;
+            graph.for_each_input(NodeId(step as u32), &mut |input| takes |= self.root(input) == root);
+            is_unknown && takes
+        };
+        match self.writers.contains_key(&root) {
+            true => Some(true),
+            false => (!(0..self.program.steps.len()).any(may_write)).then_some(false),
+        }
+    }
+
     /// What is done at a place, or rather before it, that the oracle does not compute, where both graphs do not do it
     /// alike: why numbers that differ there convict nobody.
     pub(super) fn excuse(sides: [&Ways; 2], runs: [Option<&RankRun>; 2], place: &Place) -> Option<String> {
+        // Whatever an operator writes, one graph writes to the input and the other leaves it as it was.
+        let [one, other] = sides.map(|side| side.writes_to(place));
+        if one.zip(other).is_some_and(|(one, other)| one != other) {
+            return None;
+        }
         let trace = |side: usize| runs[side].map_or(&[][..], |run| &run.trace);
         let calls = [0, 1].map(|side| sides[side].uncertain(&sides[side].to(place), trace(side)));
         let count = |side: usize, call: &u64| calls[side].get(call).map_or(0, Vec::len);
