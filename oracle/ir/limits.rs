@@ -59,7 +59,7 @@ limits! {
     Bodies "bodies" 32, 32, "levels",
         "Higher-order operators inside the bodies of others. The reader and the judge call themselves at each.";
     Expanded "expanded" 1 << 18, 1 << 18, "nodes",
-        "Nodes of a body with each body of its own in the place of its calls. Thirty bodies that run the next one twice have a thousand million.";
+        "Nodes of a graph with each body in the place of its calls. Thirty bodies that run the next one twice have a thousand million.";
     Ranks "ranks" 1 << 20, 1 << 20, "ranks",
         "Ranks of a world. Nobody trains on a million.";
     Groups "groups" 1 << 14, 1 << 14, "names",

@@ -5,6 +5,7 @@ use graph_oracle::graph::{
     StorageId, Str, Symbol, Tags, Tensor, Value,
 };
 use proptest::prelude::*;
+use std::sync::Arc;
 
 pub fn arbitrary_graph() -> impl Strategy<Value = Graph> {
     prop::collection::vec(any::<u32>(), 0..1500).prop_map(|choices| Maker::new(&choices).graph())
@@ -124,14 +125,22 @@ impl<'c> Maker<'c> {
 
     fn extra(&mut self) {
         // In the order in which they are written.
-        for key in ["source", "torch", "timing", "\"odd\" key", "subgraphs"] {
+        for key in ["source", "torch", "timing", "\"odd\" key"] {
             if self.below(3) == 1 {
-                let value = match key {
-                    "subgraphs" => r#"{"body":[{"name":"a","op":"placeholder","target":"a"}]}"#.to_string(),
-                    _ => self.one(&KEPT).to_string(),
-                };
+                let value = self.one(&KEPT).to_string();
                 self.graph.extra.push((key.to_string(), value));
             }
+        }
+        let mut body = Graph::default();
+        body.push("a", Op::Placeholder, "a");
+        for _ in 0..self.below(3) {
+            let mut outer = Graph::default();
+            outer.push("a", Op::Placeholder, "a");
+            outer.subgraphs.push(("inner".to_string(), Arc::new(body)));
+            body = outer;
+        }
+        if self.below(3) == 1 {
+            self.graph.subgraphs.push(("body".to_string(), Arc::new(body)));
         }
         for target in TARGETS {
             if self.below(3) == 1 {

@@ -45,7 +45,7 @@ fn of_the_recorded_graphs() {
 #[test]
 fn of_unknown_keys_at_every_level() {
     let text = r#"{
-"schema_version":"fxjson/1",
+"schema_version":"graph-oracle/1",
 "name":"n",
 "kind":"forward",
 "source":"s",
@@ -61,7 +61,11 @@ fn of_unknown_keys_at_every_level() {
 {"name":"output","op":"output","target":"output","args":[{"ref":"x"}]}
 ],
 "subgraphs":{
-"body":[]
+"body":[],
+"nested":{"nodes":[{"name":"y","op":"placeholder","target":"y"}],
+"subgraphs":{
+"inner":[]
+}}
 }
 }
 "#;

@@ -201,7 +201,7 @@ impl<W: Write> Json<W> {
         self.renames_and_clusters(graph)?;
         self.facts(graph)?;
         self.raw("\"nodes\":");
-        self.nodes(graph)?;
+        self.nodes(graph, true)?;
         self.subgraphs(graph)?;
         self.raw("\n}");
         Ok(())
@@ -309,44 +309,48 @@ impl<W: Write> Json<W> {
         Ok(())
     }
 
-    fn nodes(&mut self, graph: &Graph) -> io::Result<()> {
+    /// The nodes, each on a line of its own (`lines`), or all on one.
+    fn nodes(&mut self, graph: &Graph, lines: bool) -> io::Result<()> {
         // Ordering edges by the node that they hold back, in their order.
         let mut ordering: Vec<(NodeId, NodeId)> =
             graph.ordering.iter().map(|e| (e.after, e.before)).collect();
         ordering.sort_by_key(|&(after, _)| after);
         let mut rest = ordering.as_slice();
-        self.raw("[\n");
+        let end = if lines { "\n" } else { "" };
+        self.raw("[");
+        self.raw(end);
         for id in graph.ids() {
             let count = rest.partition_point(|&(after, _)| after <= id);
             let (after, later) = rest.split_at(count);
             rest = later;
             self.node(graph, id, after)?;
-            self.raw(if id.index() + 1 < graph.len() { ",\n" } else { "\n" });
+            self.raw(if id.index() + 1 < graph.len() { "," } else { "" });
+            self.raw(end);
             self.hand_on()?;
         }
         self.raw("]");
         Ok(())
     }
 
-    /// The bodies of higher-order operators.
+    /// The bodies of higher-order operators, each on a line of its own.
     fn subgraphs(&mut self, graph: &Graph) -> io::Result<()> {
         if graph.subgraphs.is_empty() {
             return Ok(());
         }
         self.raw(",\n\"subgraphs\":{\n");
-        let mut first = true;
-        for (name, body) in &graph.subgraphs {
-            self.key(name, &mut first)?;
+        for (index, (name, body)) in graph.subgraphs.iter().enumerate() {
+            self.raw(if index > 0 { ",\n" } else { "" });
+            self.key(name, &mut true)?;
             if body.subgraphs.is_empty() {
-                self.nodes(body)?;
+                self.nodes(body, false)?;
                 continue;
             }
             self.raw("{\"nodes\":");
-            self.nodes(body)?;
+            self.nodes(body, false)?;
             self.subgraphs(body)?;
             self.raw("}");
         }
-        self.raw("}");
+        self.raw("\n}");
         Ok(())
     }
 
