@@ -430,19 +430,43 @@ fn canonical(body: &Graph, of: &Graph) -> [Graph; 2] {
     [read.with_names(|id| format!("n{}", id.0)), read]
 }
 
-/// Whether a body is the one of that name.
+/// Whether a body is the one of that name, node for node.
+fn is_equal(known: &Named, attribute: &str, body: &Option<[Graph; 2]>) -> bool {
+    match (&known.body, body) {
+        (Some([known, _]), Some([body, _])) => known.difference(body).is_none(),
+        // Of bodies that nobody recorded those of one name are taken to be one.
+        (None, None) => known.attribute == attribute,
+        _ => false,
+    }
+}
+
+/// Whether a body is the one of that name, node for node or by what it does.
 fn is_one(
     known: &Named,
     attribute: &str,
     body: &Option<[Graph; 2]>,
     is_same: &dyn Fn(&Graph, &Graph) -> bool,
 ) -> bool {
-    match (&known.body, body) {
-        (Some([known, _]), Some([body, _])) => known.difference(body).is_none() || is_same(known, body),
-        // Of bodies that nobody recorded those of one name are taken to be one.
-        (None, None) => known.attribute == attribute,
+    let does_the_same = || match (&known.body, body) {
+        (Some([known, _]), Some([body, _])) => takes_the_same(known, body) && is_same(known, body),
         _ => false,
-    }
+    };
+    is_equal(known, attribute, body) || does_the_same()
+}
+
+/// Whether two bodies take tensors of the same sizes and dtypes: others cannot be given the same.
+fn takes_the_same(one: &Graph, other: &Graph) -> bool {
+    let taken = |graph: &Graph| {
+        let inputs = graph.ids().filter(|&id| graph.node(id).op == Op::Placeholder);
+        let types = inputs.map(|id| {
+            graph.tensor_of(id).map(|tensor| {
+                let sizes = graph.dims(tensor.shape).iter().map(|dim| dim.known()).collect::<Vec<_>>();
+                (sizes, tensor.dtype)
+            })
+        });
+        types.collect::<Vec<_>>()
+    };
+    taken(one) == taken(other)
 }
 
 impl Names {
@@ -453,7 +477,9 @@ impl Names {
         body: &Option<[Graph; 2]>,
         is_same: &dyn Fn(&Graph, &Graph) -> bool,
     ) -> Option<String> {
-        let found = self.0.iter().find(|known| is_one(known, attribute, body, is_same));
+        // What two bodies do is asked last: it takes a judgement.
+        let equal = self.0.iter().find(|known| is_equal(known, attribute, body));
+        let found = equal.or_else(|| self.0.iter().find(|known| is_one(known, attribute, body, is_same)));
         found.map(|known| known.name.clone())
     }
 
