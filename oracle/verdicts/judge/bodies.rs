@@ -425,7 +425,11 @@ pub fn calls(graph: &Graph) -> Vec<(String, Vec<String>)> {
 /// A body with the names and the world that bodies are compared under, and with its own names.
 fn canonical(body: &Graph, of: &Graph) -> [Graph; 2] {
     let mut read = inlined(body).unwrap_or_else(|| body.clone());
-    read.world = of.world.clone();
+    // Who communicates with nobody does the same on each rank.
+    let ops = Ops::of(&read);
+    if read.ids().any(|id| ops.call(&read, id).is_some_and(|info| info.collective().is_some())) {
+        read.world = of.world.clone();
+    }
     read.symbols.clone_from(&of.symbols);
     [read.with_names(|id| format!("n{}", id.0)), read]
 }
