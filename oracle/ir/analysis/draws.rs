@@ -4,11 +4,12 @@
 //! `rng_state=` of `graphsafe_run_with_rng_state`). Draws from different generators may trade places; draws from one may
 //! not. Source: `get_generator_or_default` in `aten/src/ATen/core/Generator.h`, `torch._prims.rng_prims`.
 //!
-//! Of a generator that an operator of the graph makes, or of a device that is not recorded, it is not known which it is:
-//! then all draws of the graph are taken to be from one.
+//! Of a generator that an operator of the graph makes, of a device that is not recorded, and of an operator whose draws
+//! nobody has described, it is not known which it is: then all draws of the graph are taken to be from one. Generators
+//! that are inputs are taken to be different ones, and none of them a default one.
 
-use crate::graph::{Graph, NodeId, Op, Out, Value};
-use crate::ops::Ops;
+use crate::graph::{Graph, NodeId, Op, Out, Tensor, Value};
+use crate::ops::{Kind, OpInfo, Ops, Random};
 
 /// One draw of at least one number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -32,9 +33,19 @@ pub struct Draws {
 impl Draws {
     /// Finds them.
     pub fn new(graph: &Graph, ops: &Ops) -> Draws {
-        let is_empty = |id: NodeId| graph.tensor_of(id).is_some_and(|tensor| graph.numel(tensor) == Some(0));
-        let nodes: Vec<NodeId> = graph.ids().filter(|&id| ops.draws(graph, id) && !is_empty(id)).collect();
-        let names: Vec<Option<String>> = nodes.iter().map(|&id| generator(graph, id)).collect();
+        let nodes: Vec<NodeId> =
+            graph.ids().filter(|&id| ops.draws(graph, id) && !draws_nothing(graph, ops, id)).collect();
+        let mut names: Vec<Option<String>> = nodes.iter().map(|&id| generator(graph, ops, id)).collect();
+        // A device without a number is the present one, which may be any of its kind.
+        let without: Vec<String> =
+            names.iter().flatten().filter_map(|name| name.strip_suffix(":?")).map(String::from).collect();
+        for name in names.iter_mut().flatten() {
+            let of_kind =
+                |kind: &&String| name.strip_prefix(kind.as_str()).is_some_and(|rest| rest.starts_with(':'));
+            if let Some(kind) = without.iter().find(of_kind) {
+                name.clone_from(kind);
+            }
+        }
         let is_known = names.iter().all(Option::is_some);
         let mut this = Draws::default();
         let mut counts: Vec<u32> = Vec::new();
@@ -68,11 +79,19 @@ impl Draws {
     }
 }
 
+/// Whether a draw gives no number. What an operator that nobody has described draws need not be what it gives.
+pub fn draws_nothing(graph: &Graph, ops: &Ops, id: NodeId) -> bool {
+    ops.get(graph, id).kind != Kind::Random(Random::Opaque)
+        && first_tensor(graph, graph.node(id).out).is_some_and(|tensor| graph.numel(tensor) == Some(0))
+}
+
 /// What a node draws from; `None` where that is not known.
-fn generator(graph: &Graph, id: NodeId) -> Option<String> {
-    let given = ["generator", "rng_state"].into_iter().find_map(|name| graph.kwarg(id, name));
-    match given {
-        None | Some(Value::None) => device(graph, graph.node(id).out),
+fn generator(graph: &Graph, ops: &Ops, id: NodeId) -> Option<String> {
+    let info = ops.get(graph, id);
+    let place = |name: &str| info.schema.as_ref().and_then(|schema| schema.param(name)).unwrap_or(usize::MAX);
+    let names = ["generator", "gen", "rng_state"];
+    match names.into_iter().find_map(|name| graph.argument(id, place(name), name)) {
+        None | Some(Value::None) => device(graph, info, id),
         Some(Value::Node(from)) if from.index() < graph.len() => match graph.node(from).op {
             Op::Placeholder => {
                 let inputs = graph.ids().take_while(|&input| input < from);
@@ -86,14 +105,29 @@ fn generator(graph: &Graph, id: NodeId) -> Option<String> {
     }
 }
 
-/// The device of the first tensor of a result. One without a number is the first of its kind.
-fn device(graph: &Graph, out: Out) -> Option<String> {
-    match out {
-        Out::Tensor(tensor) => {
-            let device = graph.text(graph.tensor(tensor).device);
-            Some(if device.contains(':') { device.to_string() } else { format!("{device}:0") })
+/// The device whose generator a node draws from: that of its result, else of what it is given.
+fn device(graph: &Graph, info: &OpInfo, id: NodeId) -> Option<String> {
+    let out = graph.node(id).out;
+    let tensor = match (info.kind, out) {
+        // The state comes first, which lies on the host.
+        (Kind::Random(Random::Opaque), Out::Tuple(span)) if graph.target(id) == SAVING => {
+            graph.outs(span).get(1).and_then(|&out| first_tensor(graph, out))
         }
-        Out::Tuple(span) => graph.outs(span).iter().find_map(|&out| device(graph, out)),
+        // Nobody has said where a custom operator draws.
+        (Kind::Random(Random::Opaque), _) if !info.target.starts_with("aten.") => None,
+        _ => first_tensor(graph, out)
+            .or_else(|| graph.inputs(id).into_iter().find_map(|input| graph.tensor_of(input))),
+    };
+    let device = graph.text(tensor?.device);
+    Some(if device.contains(':') || device == "cpu" { device.to_string() } else { format!("{device}:?") })
+}
+
+const SAVING: &str = "higher_order.run_and_save_rng_state";
+
+fn first_tensor(graph: &Graph, out: Out) -> Option<&Tensor> {
+    match out {
+        Out::Tensor(tensor) => Some(graph.tensor(tensor)),
+        Out::Tuple(span) => graph.outs(span).iter().find_map(|&out| first_tensor(graph, out)),
         _ => None,
     }
 }
@@ -117,11 +151,24 @@ mod tests {
              b = aten.rand.default([4], device=@cpu) : f32[4] @cpu\n\
              c = aten.rand.generator([4], generator=g) : f32[4]\n\
              d = aten.rand.default([0]) : f32[0]\n\
-             e = aten.rand.default([4]) : f32[4] @cuda\n\
-             output (a, b, c, d, e)\n",
+             e = aten.rand.default([4]) : f32[4] @cuda:0\n\
+             f = aten.poisson.default(a, g) : f32[4]\n\
+             s = higher_order.run_and_save_rng_state(fn(aten.rand.default), [4]) : (u8[16] @cpu, f32[4])\n\
+             output (a, b, c, d, e, f)\n",
         );
-        let expected = [("cuda:0", 0), ("cpu:0", 0), ("input 0", 0), ("cuda:0", 1)];
+        let expected =
+            [("cuda:0", 0), ("cpu", 0), ("input 0", 0), ("cuda:0", 1), ("input 0", 1), ("cuda:0", 2)];
         assert_eq!(found, expected.map(|(name, position)| (name.to_string(), position)));
+    }
+
+    #[test]
+    fn a_device_without_a_number_may_be_any() {
+        let found = draws(
+            "a = aten.rand.default([4]) : f32[4] @cuda\n\
+             b = aten.rand.default([4]) : f32[4] @cuda:1\n\
+             output (a, b)\n",
+        );
+        assert_eq!(found, [("cuda".to_string(), 0), ("cuda".to_string(), 1)]);
     }
 
     #[test]

@@ -306,14 +306,36 @@ fn without_unused_attributes(graph: Graph) -> Graph {
     editor.finish()
 }
 
-/// Whether what a body does is seen in what it returns, and nowhere else.
+/// Whether what a body does is seen in what it returns, and nowhere else: new memory, written by nobody else.
 fn is_function(body: &Graph) -> bool {
     let ops = Ops::of(body);
-    body.ids().filter(|&id| body.node(id).op == Op::Call).all(|id| {
+    returns_new_memory(body, &ops)
+        && body.ids().filter(|&id| body.node(id).op == Op::Call).all(|id| {
+            let info = ops.get(body, id);
+            let acts = info.effect || info.writes() || info.collective().is_some();
+            !acts
+                && ![Kind::Unknown, Kind::Wait].contains(&info.kind)
+                && !ops.draws(body, id)
+                && are_functions(body, id)
+        })
+}
+
+/// Whether nothing that a body returns is, or may show, what it is given.
+fn returns_new_memory(body: &Graph, ops: &Ops) -> bool {
+    let mut open: Vec<NodeId> = body.output().into_iter().flat_map(|output| body.inputs(output)).collect();
+    let mut seen: FxHashSet<NodeId> = open.iter().copied().collect();
+    while let Some(id) = open.pop() {
+        if body.node(id).op != Op::Call {
+            return false;
+        }
+        // What views and items show, and what an operator may hand back.
         let info = ops.get(body, id);
-        let acts = info.effect || info.writes() || info.collective().is_some();
-        !acts && info.kind != Kind::Unknown && !ops.draws(body, id) && are_functions(body, id)
-    })
+        let hands_on = info.is_view() || info.kind == Kind::GetItem || info.schema.is_none();
+        if hands_on {
+            open.extend(body.inputs(id).into_iter().filter(|&input| seen.insert(input)));
+        }
+    }
+    true
 }
 
 /// Whether all bodies that a call takes are recorded, and are functions; also where it takes none.

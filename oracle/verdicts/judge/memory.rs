@@ -1,6 +1,7 @@
 //! Judging what is claimed about the memory of a graph.
 
 use super::candidate::CandidateExt;
+use super::seen_through::told_apart;
 use super::{CannotJudge, Judgement, Options, declined, undecided, verdict};
 use crate::analysis::validate::validate;
 use crate::case::{Case, Claim, PassConfig, Recorded};
@@ -44,6 +45,15 @@ pub(crate) fn judge_recorded_claim(
 /// # Errors
 /// The graph, or one that is claimed, cannot be judged as an input; or the claimed order is none of its nodes.
 pub fn judge_memory(graph: &Graph, claim: &Claim, config: &MemoryConfig) -> Result<Judgement, CannotJudge> {
+    let graphs: Vec<&Graph> = [graph].into_iter().chain(&claim.after).collect();
+    if let Some([graph, after @ ..]) = told_apart(&graphs, None).as_deref() {
+        let claim = Claim { after: after.first().cloned(), ..claim.clone() };
+        return judge_told_apart(graph, &claim, config);
+    }
+    judge_told_apart(graph, claim, config)
+}
+
+fn judge_told_apart(graph: &Graph, claim: &Claim, config: &MemoryConfig) -> Result<Judgement, CannotJudge> {
     let unfit = |graph: &Graph| -> Vec<String> {
         // A list that is out of order is what an order is judged by.
         let faults = validate(graph).into_iter().filter(|fault| fault.is_fatal() && !fault.concerns_order());

@@ -214,6 +214,14 @@ pub(crate) fn judge_run(run: &family::Run) -> Result<Judgement, CannotJudge> {
     let runs_twice = policies.demanded.deterministic;
     let second = runs_twice.then(|| candidate.rewrite_on(&case.graph, config, &ranks[..1]).ok()).flatten();
     let second = second.as_ref().and_then(|outcomes| outcomes.first()).map(|outcome| &outcome.repaired);
+    let all = std::iter::once(&case.graph).chain(outcomes.iter().map(|outcome| &outcome.repaired));
+    if all.into_iter().any(bodies::has_bodies) {
+        // As graphs that are given: what runs once more would be seen through too.
+        let of_rank = |(i, &rank)| Some((Some(rank), outcomes.get(i).or(outcomes.last())?.clone()));
+        let of_ranks: Vec<(Option<u32>, Outcome)> = ranks.iter().enumerate().filter_map(of_rank).collect();
+        let options = Options { second_run: second.cloned().map(Arc::new), ..options.clone() };
+        return judge_pair(&case.graph, config, &of_ranks, &options);
+    }
     let as_given = as_given(&policies, &case.graph, outcomes.iter(), second);
     let comparable = comparable(&mut policies, &case.graph, outcomes.iter());
     let (graph, mut outcomes) = match comparable {
@@ -403,13 +411,24 @@ pub(crate) fn judge_recorded_graphs(
             return Ok(judge_refusal(&case.graph, &refusal, pass));
         }
     }
-    let (before, programs, outcomes) = (&case.graph, &case.programs[..], &recorded_outcomes(recorded)[..]);
-    match pass.row().takes_programs {
-        true => {
-            (pass.row().judge_given)(&family::Given { before, programs, config, pass, outcomes, options })
-        }
-        false => judge_pair(before, config, outcomes, options),
+    let mut outcomes = recorded_outcomes(recorded);
+    if !pass.row().takes_programs {
+        return judge_pair(&case.graph, config, &outcomes, options);
     }
+    let (mut before, mut programs) = (case.graph.clone(), case.programs.clone());
+    let given = || {
+        let programs = case.programs.iter().map(|program| &program.graph);
+        let after = recorded.entries().into_iter().map(|(_, graphs)| &graphs.repaired);
+        std::iter::once(&case.graph).chain(programs).chain(after).collect::<Vec<_>>()
+    };
+    if let Some(apart) = seen_through::told_apart(&given(), Some(options)) {
+        let places = std::iter::once(&mut before)
+            .chain(programs.iter_mut().map(|program| &mut program.graph))
+            .chain(outcomes.iter_mut().map(|(_, outcome)| &mut outcome.repaired));
+        places.zip(apart).for_each(|(place, graph)| *place = graph);
+    }
+    let (before, programs, outcomes) = (&before, &programs[..], &outcomes[..]);
+    (pass.row().judge_given)(&family::Given { before, programs, config, pass, outcomes, options })
 }
 
 /// The outcomes that a case records.

@@ -135,6 +135,21 @@ pub(super) fn seen_through(
     Some(SeenThrough { before, outcomes, assumed, calls_differ })
 }
 
+/// Graphs that are compared call by call, with different bodies under different names, and calls whose bodies act as
+/// operators of which nothing is known; `None` where none has bodies. Without options only bodies that are equal node
+/// for node are one.
+pub(super) fn told_apart(graphs: &[&Graph], options: Option<&Options>) -> Option<Vec<Graph>> {
+    if !graphs.iter().any(|graph| bodies::has_bodies(graph)) {
+        return None;
+    }
+    let mut apart: Vec<Graph> = graphs.iter().map(|graph| bodies::with_own_constants(graph)).collect();
+    let is_sound = |judgement: Judgement| judgement.verdict == Verdict::Sound;
+    bodies::named(&mut apart, false, &|one, other| {
+        options.and_then(|options| as_rewrite(one, other, options)).is_some_and(is_sound)
+    });
+    Some(apart)
+}
+
 /// What is judged of a body as a rewrite of another one.
 fn as_rewrite(before: &Graph, after: &Graph, options: &Options) -> Option<Judgement> {
     let outcome = Outcome { unrepaired: None, repaired: after.clone() };

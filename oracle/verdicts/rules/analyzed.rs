@@ -3,7 +3,7 @@
 use super::Correspondence;
 use crate::analysis::conflicts::{Conflict, conflicts_among, conflicts_around};
 use crate::analysis::dependences::{self, Dependences};
-use crate::analysis::draws::Draws;
+use crate::analysis::draws::{Draws, draws_nothing};
 use crate::analysis::fault::{Fault, FaultKind};
 use crate::analysis::origin::{Hazard, Origin, Origins};
 use crate::analysis::reachability::{Reachability, within};
@@ -168,13 +168,23 @@ impl<'a> AnalyzedGraph<'a> {
 
     /// Whether a node draws random numbers, at least one.
     pub(super) fn draws(&self, id: NodeId) -> bool {
-        let is_empty = || self.graph.tensor_of(id).is_some_and(|tensor| self.graph.numel(tensor) == Some(0));
-        self.ops.draws(self.graph, id) && !is_empty()
+        self.ops.draws(self.graph, id) && !draws_nothing(self.graph, &self.ops, id)
     }
 
     /// Whether a node is a wait for the result of another wait.
     pub(super) fn waits_again(&self, id: NodeId) -> bool {
         self.is_wait(id) && self.edges.inputs(id).iter().any(|&input| self.is_wait(input))
+    }
+
+    /// Who reads what a wait gives, other waits aside: then who reads these.
+    pub(super) fn readers_of_wait(&self, id: NodeId) -> Vec<NodeId> {
+        let (mut readers, mut open) = (Vec::new(), vec![id]);
+        while let Some(wait) = open.pop() {
+            for &user in self.edges.users(wait).iter().filter(|&&user| user > wait) {
+                if self.waits_again(user) { open.push(user) } else { readers.push(user) }
+            }
+        }
+        readers
     }
 
     /// Whether a node is a wait, of whatever it waits for.
@@ -364,14 +374,21 @@ impl<'a> AnalyzedGraph<'a> {
         let mut conflicts: Vec<(NodeId, NodeId, Origin)> = origins.collect();
         let draws = Draws::new(self.graph, &self.ops);
         let mut random: Vec<Option<NodeId>> = vec![None; draws.generators()];
-        let mut effect: Option<NodeId> = None;
+        let (mut effect, mut unknown): (Option<NodeId>, Option<NodeId>) = (None, None);
         let mut assertions: Vec<NodeId> = Vec::new();
         for id in self.graph.ids().filter(|&id| keep(id)) {
             let Some(info) = self.ops.call(self.graph, id) else { continue };
             let certain = !matches!(info.kind, Kind::Unknown);
-            let last = draws.of(id).and_then(|draw| random.get_mut(draw.generator as usize));
-            if let Some(before) = last.and_then(|last| last.replace(id)) {
-                conflicts.push((before, id, Origin::Random { certain }));
+            // An unknown operator may draw from any generator.
+            if info.kind == Kind::Unknown {
+                let drawn =
+                    random.iter().flatten().map(|&before| (before, id, Origin::Random { certain: false }));
+                conflicts.extend(drawn);
+                unknown = Some(id);
+            } else if let Some(draw) = draws.of(id) {
+                let last = random.get_mut(draw.generator as usize).and_then(|last| last.replace(id));
+                conflicts.extend(last.map(|before| (before, id, Origin::Random { certain })));
+                conflicts.extend(unknown.map(|before| (before, id, Origin::Random { certain: false })));
             }
             // Assertions among themselves may change places: they only stop the program.
             if matches!(info.kind, Kind::AssertScalar) {

@@ -2,22 +2,25 @@
 //!
 //! A generator is moved on by each draw, read or not, so a draw that is dropped, merged with another or made anew
 //! changes what is drawn later, in this graph and behind it. What each value is used for, `rewrite/values` compares.
+//! An operator of which nothing is known may draw: whether a draw may pass it is not known either.
 
 use super::{AnalyzedGraph, Checked, Code, Evidence, Restreamed, Stage};
-use crate::graph::NodeId;
+use crate::analysis::Draws;
+use crate::analysis::origin::Origin;
+use crate::graph::{Dtype, NodeId, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// As many draws of each operator as before, of as many numbers.
+/// As many draws of each operator as before, of as many numbers of the same kind, from the same generators.
 pub(super) fn draws_kept(evidence: &Evidence) -> Checked {
     let (old, new) = (drawn(&evidence.before), drawn(&evidence.after));
-    let targets: BTreeSet<&str> = old.keys().chain(new.keys()).copied().collect();
-    let lists = |target: &str| [&old, &new].map(|of| of.get(target).map_or(&[][..], Vec::as_slice));
-    let sizes = |list: &[(Option<i64>, NodeId)]| list.iter().map(|(size, _)| *size).collect::<Vec<_>>();
-    let changed = |target: &&str| {
+    let targets: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
+    let lists = |target: &String| [&old, &new].map(|of| of.get(target).map_or(&[][..], Vec::as_slice));
+    let kinds = |list: &[Drawn]| list.iter().map(|drawn| drawn.what.clone()).collect::<Vec<_>>();
+    let changed = |target: &&String| {
         let [before, after] = lists(target);
-        sizes(before) != sizes(after)
+        kinds(before) != kinds(after)
     };
-    let changed: Vec<&str> = targets.into_iter().filter(changed).collect();
+    let changed: Vec<&String> = targets.into_iter().filter(changed).collect();
     let has = |more: fn(usize, usize) -> bool| {
         changed.iter().any(|target| {
             let [before, after] = lists(target);
@@ -30,18 +33,22 @@ pub(super) fn draws_kept(evidence: &Evidence) -> Checked {
             true => "; with --allow draws=restreamed they are matched one to one",
             false => "",
         };
-        let why = format!("{} draw in place of one another{option}", changed.join(" and "));
+        let names: Vec<&str> = changed.iter().map(|target| target.as_str()).collect();
+        let why = format!("{} draw in place of one another{option}", names.join(" and "));
         return Checked::undecided(Code::DrawsReplaced, why);
     }
     let of = &evidence.correspondence;
-    let finding = |target: &&str| {
+    let finding = |target: &&String| {
         let [before, after] = lists(target);
-        let gone = before.iter().map(|(_, id)| *id).filter(|id| of.after_of[id.index()].is_none());
-        let made = after.iter().map(|(_, id)| *id).filter(|id| of.before_of[id.index()].is_none());
-        let words = |list: &[(Option<i64>, NodeId)]| {
-            let known: Option<i64> = list.iter().map(|(size, _)| *size).sum();
+        let gone = before.iter().map(|drawn| drawn.node).filter(|id| of.after_of[id.index()].is_none());
+        let made = after.iter().map(|drawn| drawn.node).filter(|id| of.before_of[id.index()].is_none());
+        let words = |list: &[Drawn]| {
+            let known: Option<i64> = list.iter().map(|drawn| drawn.what.0).sum();
             let numbers = known.map_or(String::new(), |numbers| format!(", {numbers} numbers in all"));
-            format!("{} draws by {target}{numbers}", list.len())
+            let of: BTreeSet<&str> = list.iter().map(|drawn| drawn.what.1.as_str()).collect();
+            let of: Vec<&str> = of.into_iter().filter(|name| !name.is_empty()).collect();
+            let from = if of.is_empty() { String::new() } else { format!(", from {}", of.join(" and ")) };
+            format!("{} draws by {target}{numbers}{from}", list.len())
         };
         evidence
             .finding("rewrite/draws", Stage::After, format!("other random numbers are drawn by {target}"))
@@ -50,7 +57,28 @@ pub(super) fn draws_kept(evidence: &Evidence) -> Checked {
             .expected(format!("before, there are {}", words(before)))
             .observed(format!("after, there are {}", words(after)))
     };
+    if changed.is_empty()
+        && let Some(why) = passes_unknown(evidence)
+    {
+        return Checked::undecided(Code::UncertainDependence, why);
+    }
     Checked::Findings(changed.iter().map(finding).collect())
+}
+
+/// A draw that changed places with an operator of which nothing is known.
+fn passes_unknown(evidence: &Evidence) -> Option<String> {
+    let (before, of) = (&evidence.before, &evidence.correspondence);
+    if of.survivors().map(|(_, twin)| twin).is_sorted() {
+        return None;
+    }
+    let conflicts = before.conflicts_among(&|id| of.after_of[id.index()].is_some());
+    conflicts.into_iter().find_map(|(first, second, origin)| {
+        let (a, b) = (of.after_of[first.index()]?, of.after_of[second.index()]?);
+        let is_open = matches!(origin, Origin::Random { certain: false }) && a > b;
+        let why =
+            || format!("{}; after, their order is reversed", origin.describe(before.graph, first, second));
+        is_open.then(why)
+    })
 }
 
 /// Whether both graphs draw the same numbers of each kind, streams aside.
@@ -59,22 +87,40 @@ fn are_restreamed(evidence: &Evidence) -> bool {
     let [Some(before), Some(after)] = &graphs else { return false };
     let sizes = |of: &Restreamed| {
         let side = AnalyzedGraph::new(&of.graph);
-        let sizes = drawn(&side).into_iter().map(|(target, list)| {
-            (target.to_string(), list.into_iter().map(|(size, _)| size).collect::<Vec<_>>())
-        });
-        sizes.collect::<Vec<_>>()
+        let kinds = drawn(&side)
+            .into_iter()
+            .map(|(target, list)| (target, list.into_iter().map(|drawn| drawn.what.0).collect::<Vec<_>>()));
+        kinds.collect::<Vec<_>>()
     };
     sizes(before) == sizes(after)
 }
 
-/// The draws of a graph that give at least one number, by operator, each with how many it gives, in increasing order.
-fn drawn<'s>(side: &'s AnalyzedGraph) -> BTreeMap<&'s str, Vec<(Option<i64>, NodeId)>> {
+/// One draw.
+struct Drawn {
+    /// How many numbers, from which generator, of which dtype.
+    what: (Option<i64>, String, Option<Dtype>),
+    node: NodeId,
+}
+
+/// The draws of a graph that give at least one number, by operator (and by the one that it wraps), in increasing order.
+fn drawn(side: &AnalyzedGraph) -> BTreeMap<String, Vec<Drawn>> {
     let graph = side.graph;
-    let mut drawn: BTreeMap<&str, Vec<(Option<i64>, NodeId)>> = BTreeMap::new();
-    for id in graph.ids().filter(|&id| side.draws(id)) {
-        let size = graph.tensor_of(id).and_then(|tensor| graph.numel(tensor));
-        drawn.entry(graph.target(id)).or_default().push((size, id));
+    let draws = Draws::new(graph, &side.ops);
+    let mut drawn: BTreeMap<String, Vec<Drawn>> = BTreeMap::new();
+    for id in graph.ids() {
+        let Some(draw) = draws.of(id) else { continue };
+        let tensor = graph.tensor_of(id);
+        let what = (
+            tensor.and_then(|tensor| graph.numel(tensor)),
+            draws.generator(draw).to_string(),
+            tensor.map(|tensor| tensor.dtype),
+        );
+        let operator = match graph.arg(id, 0) {
+            Some(Value::Function(wrapped)) => format!("{} of {}", graph.target(id), graph.text(wrapped)),
+            _ => graph.target(id).to_string(),
+        };
+        drawn.entry(operator).or_default().push(Drawn { what, node: id });
     }
-    drawn.values_mut().for_each(|list| list.sort_unstable());
+    drawn.values_mut().for_each(|list| list.sort_by(|a, b| a.what.cmp(&b.what).then(a.node.cmp(&b.node))));
     drawn
 }

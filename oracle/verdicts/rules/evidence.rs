@@ -167,6 +167,11 @@ impl<'a> Evidence<'a> {
         if let Some(twin) = self.correspondence.after_of[id.index()] {
             return vec![twin];
         }
+        // A wait for what has been waited for is what it waits for.
+        if self.before.waits_again(id) {
+            let waits = self.before.graph.inputs(id).into_iter().filter(|&input| input < id);
+            return waits.flat_map(|wait| self.stands_for(wait)).collect();
+        }
         let calls = &self.before.collectives;
         let merge = |launch: usize| {
             let merge = &self.correspondence.merges[self.correspondence.merge_of(launch)?];

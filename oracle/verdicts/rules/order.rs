@@ -102,29 +102,41 @@ pub(super) fn write_before_aliased_read(evidence: &Evidence) -> Checked {
 pub(super) fn edges_kept(evidence: &Evidence) -> Checked {
     let (before, after) = (&evidence.before, &evidence.after);
     let mut findings = Vec::new();
-    // For each edge what stands for its ends, and which pairs of these.
-    let mut asked: Vec<(&OrderingEdge, NodeId, NodeId, Range<usize>)> = Vec::new();
+    // For each edge what stands for its ends, and which pairs of these: one of them is enough. Where the second end is a
+    // wait for what has been waited for, which does nothing, it is also enough that all its readers follow.
+    let mut asked: Vec<(&OrderingEdge, NodeId, NodeId, Vec<Range<usize>>)> = Vec::new();
     let mut pairs: Vec<(NodeId, NodeId)> = Vec::new();
     for edge in &before.graph.ordering {
         let first = evidence.stands_for(edge.before);
-        let mut second = evidence.stands_for(edge.after);
-        // A wait for what has been waited for does nothing: where it goes, its readers follow in its place.
-        if before.waits_again(edge.after) {
-            second.extend(before.edges.users(edge.after).iter().flat_map(|&user| evidence.stands_for(user)));
-        }
+        let second = evidence.stands_for(edge.after);
         let start = pairs.len();
-        pairs.extend(first.iter().flat_map(|&a| second.iter().map(move |&b| (a, b))));
+        let mut add = |second: &[NodeId]| {
+            let start = pairs.len();
+            pairs.extend(first.iter().flat_map(|&a| second.iter().map(move |&b| (a, b))));
+            start..pairs.len()
+        };
+        let mut groups = vec![add(&second)];
+        if before.waits_again(edge.after) {
+            groups.extend(
+                before
+                    .readers_of_wait(edge.after)
+                    .into_iter()
+                    .map(|reader| add(&evidence.stands_for(reader))),
+            );
+        }
         // One node for both ends needs no edge; an end that is gone altogether is another rule's business.
         match (first.first(), second.first()) {
-            (Some(&a), Some(&b)) if pairs[start..].iter().all(|(a, b)| a != b) => {
-                asked.push((edge, a, b, start..pairs.len()));
+            (Some(&a), Some(&b)) if pairs[groups[0].clone()].iter().all(|(a, b)| a != b) => {
+                asked.push((edge, a, b, groups));
             }
             _ => pairs.truncate(start),
         }
     }
     let has_path = after.have_paths(&pairs);
-    for (edge, a, b, range) in asked {
-        if has_path[range].contains(&true) {
+    for (edge, a, b, groups) in asked {
+        let follows = |group: &Range<usize>| has_path[group.clone()].contains(&true);
+        let readers = &groups[1..];
+        if follows(&groups[0]) || !readers.is_empty() && readers.iter().all(follows) {
             continue;
         }
         let (old, new) = (|id| before.graph.name(id), |id| after.graph.name(id));

@@ -13,11 +13,14 @@ use super::executed::Clear;
 use super::folded::Folded;
 use super::proved::Evaluated;
 use super::{
-    Checked, Code, Evidence, MovedGroup, RankOutcome, Reason, Stage, executed, groups, loosened, proved,
+    AnalyzedGraph, Checked, Code, Evidence, MovedGroup, RankOutcome, Reason, Stage, executed, groups,
+    loosened, proved,
 };
+use crate::graph::{NodeId, Op};
 use crate::semantics::{Nearness, Numerics, Question};
 use crate::words;
 use rustc_hash::FxHashSet;
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// An evaluator.
@@ -349,7 +352,53 @@ pub(super) fn outputs_equal(evidence: &Evidence) -> Checked {
 
 /// What inputs and constants hold in the end is equal.
 pub(super) fn state_equal(evidence: &Evidence) -> Checked {
-    equal(evidence, "rewrite/state", Observed::State)
+    let findings = constants_written_once_more_or_less(evidence);
+    match findings.is_empty() {
+        true => equal(evidence, "rewrite/state", Observed::State),
+        false => Checked::Findings(findings),
+    }
+}
+
+/// Constants that one graph certainly writes and the other leaves as they were. Where no node reads them any more, no
+/// value tells.
+fn constants_written_once_more_or_less(evidence: &Evidence) -> Vec<super::Finding> {
+    let sides = [&evidence.before, &evidence.after];
+    let writers = sides.map(|side| writers_of_constants(side));
+    let mut findings = Vec::new();
+    for (side, stage) in [(0, Stage::Before), (1, Stage::After)] {
+        for (constant, writer) in &writers[side] {
+            let Some(writer) = writer.filter(|_| !writers[1 - side].contains_key(constant)) else { continue };
+            let name = sides[side].graph.name(writer);
+            let finding = evidence.finding(
+                "rewrite/state",
+                stage,
+                format!("what constant {constant} holds in the end differs"),
+            );
+            findings.push(if side == 0 {
+                let before = finding.before_nodes(evidence, [writer]);
+                before.expected(format!("{name} writes to it")).observed("after, nothing does")
+            } else {
+                let after = finding.after_nodes(evidence, [writer]);
+                after.expected("nothing writes to it, as before").observed(format!("after, {name} does"))
+            });
+        }
+    }
+    findings
+}
+
+/// The constants that a graph writes to or may write to, each with the first node that certainly does.
+fn writers_of_constants<'s>(side: &'s AnalyzedGraph) -> BTreeMap<&'s str, Option<NodeId>> {
+    let graph = side.graph;
+    let storages = side.storages();
+    let mut writers: BTreeMap<&str, Option<NodeId>> = BTreeMap::new();
+    for id in graph.ids().filter(|&id| graph.node(id).op == Op::GetAttr) {
+        let Some(storage) = storages.storage_of(id) else { continue };
+        for access in storages.accesses_of(storage).filter(|access| access.touch.writes()) {
+            let first = writers.entry(graph.target(id)).or_default();
+            *first = first.or(access.part.certain.then_some(access.node));
+        }
+    }
+    writers
 }
 
 /// Effects are equal, in their order.

@@ -603,9 +603,12 @@ impl Parser<'_> {
             }
             return Err(self.fail(span, format!("bodies inside one another: the limit is {}", Limit::Bodies)));
         }
+        // While it is read, the symbols of the graph around it are its own.
+        let symbols = self.graph.symbols.clone();
         let outside =
             Outside { graph: std::mem::take(&mut self.graph), links: std::mem::take(&mut self.links) };
         self.within.push((attribute, outside));
+        self.graph.symbols = symbols;
         self.ops = Ops::default();
         self.finish_in_body()
     }
@@ -633,7 +636,8 @@ impl Parser<'_> {
     /// Completes a body, if there is one, and goes on with the graph that it belongs to.
     fn end_body(&mut self) {
         let Some((attribute, outside)) = self.within.pop() else { return };
-        let body = self.finish_graph();
+        let mut body = self.finish_graph();
+        body.symbols.clear();
         (self.graph, self.links) = (outside.graph, outside.links);
         self.graph.subgraphs.push((attribute, Arc::new(body)));
     }

@@ -8,6 +8,7 @@ use candidate::judge_given;
 pub(crate) use candidate::{judge_candidate, judge_pairs};
 pub use replay::{StageGraphs, forward_outputs, judge_replay, stages, trace_again};
 
+use super::seen_through::told_apart;
 use super::{CannotJudge, Judgement, Options, References, Values, evaluators, undecided, verdict};
 use crate::case::Case;
 use crate::case::PassConfig;
@@ -78,6 +79,28 @@ pub fn judge_partition(
 /// # Errors
 /// As [`judge_partition`].
 pub fn judge_partition_with(
+    joint: &Graph,
+    forward: &Graph,
+    backward: &Graph,
+    config: &PartitionConfig,
+    further: Further,
+    options: &Options,
+) -> Result<Judgement, CannotJudge> {
+    let of_ranks = further.ranks.iter().flat_map(|&(_, forward, backward)| [forward, backward]);
+    let all: Vec<&Graph> = [joint, forward, backward].into_iter().chain(of_ranks).collect();
+    let Some(apart) = told_apart(&all, Some(options)) else {
+        return judge_parts(joint, forward, backward, config, further, options);
+    };
+    let [joint, forward, backward, of_ranks @ ..] = &apart[..] else {
+        return judge_parts(joint, forward, backward, config, further, options);
+    };
+    let ranks = further.ranks.iter().zip(of_ranks.chunks_exact(2));
+    let ranks = ranks.map(|(&(rank, ..), parts)| (rank, &parts[0], &parts[1])).collect();
+    judge_parts(joint, forward, backward, config, Further { ranks, ..further }, options)
+}
+
+/// The same of graphs whose bodies are told apart.
+fn judge_parts(
     joint: &Graph,
     forward: &Graph,
     backward: &Graph,
