@@ -108,7 +108,14 @@ pub(super) fn edges_kept(evidence: &Evidence) -> Checked {
     let mut pairs: Vec<(NodeId, NodeId)> = Vec::new();
     for edge in &before.graph.ordering {
         let first = evidence.stands_for(edge.before);
-        let second = evidence.stands_for(edge.after);
+        let waits_again = before.waits_again(edge.after);
+        let second = match waits_again {
+            true => evidence.correspondence.after_of[edge.after.index()].into_iter().collect(),
+            false => evidence.stands_for(edge.after),
+        };
+        let readers = if waits_again { before.readers_of_wait(edge.after) } else { Vec::new() };
+        let readers: Vec<Vec<NodeId>> =
+            readers.into_iter().map(|reader| evidence.stands_for(reader)).collect();
         let start = pairs.len();
         let mut add = |second: &[NodeId]| {
             let start = pairs.len();
@@ -116,16 +123,9 @@ pub(super) fn edges_kept(evidence: &Evidence) -> Checked {
             start..pairs.len()
         };
         let mut groups = vec![add(&second)];
-        if before.waits_again(edge.after) {
-            groups.extend(
-                before
-                    .readers_of_wait(edge.after)
-                    .into_iter()
-                    .map(|reader| add(&evidence.stands_for(reader))),
-            );
-        }
+        groups.extend(readers.iter().map(|reader| add(reader)));
         // One node for both ends needs no edge; an end that is gone altogether is another rule's business.
-        match (first.first(), second.first()) {
+        match (first.first(), second.iter().chain(readers.iter().flatten()).next()) {
             (Some(&a), Some(&b)) if pairs[groups[0].clone()].iter().all(|(a, b)| a != b) => {
                 asked.push((edge, a, b, groups));
             }
