@@ -38,9 +38,6 @@ pub fn vary<S: Source>(source: &mut S, graph: &Graph) -> Graph {
     if source.percent(30) {
         graph = taken_whole(source, &graph).unwrap_or(graph);
     }
-    if source.percent(75) {
-        graph = with_generators(source, &graph);
-    }
     let count = source.below(3);
     for _ in 0..count {
         let moved = match source.percent(50) {
@@ -49,6 +46,9 @@ pub fn vary<S: Source>(source: &mut S, graph: &Graph) -> Graph {
         };
         let before = intrusions(&graph);
         graph = moved.filter(|moved| intrusions(moved) <= before).unwrap_or(graph);
+    }
+    if source.percent(75) {
+        graph = with_generators(source, &graph);
     }
     graph
 }

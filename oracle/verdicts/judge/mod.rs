@@ -214,8 +214,8 @@ pub(crate) fn judge_run(run: &family::Run) -> Result<Judgement, CannotJudge> {
     let runs_twice = policies.demanded.deterministic;
     let second = runs_twice.then(|| candidate.rewrite_on(&case.graph, config, &ranks[..1]).ok()).flatten();
     let second = second.as_ref().and_then(|outcomes| outcomes.first()).map(|outcome| &outcome.repaired);
-    let all = std::iter::once(&case.graph).chain(outcomes.iter().map(|outcome| &outcome.repaired));
-    if all.into_iter().any(bodies::has_bodies) {
+    let mut all = std::iter::once(&case.graph).chain(outcomes.iter().map(|outcome| &outcome.repaired));
+    if all.any(|graph| !graph.subgraphs.is_empty()) {
         // As graphs that are given: what runs once more would be seen through too.
         let of_rank = |(i, &rank)| Some((Some(rank), outcomes.get(i).or(outcomes.last())?.clone()));
         let of_ranks: Vec<(Option<u32>, Outcome)> = ranks.iter().enumerate().filter_map(of_rank).collect();

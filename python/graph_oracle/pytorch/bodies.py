@@ -32,7 +32,8 @@ def rebuild(outer: Rebuilt, body: Any) -> fx.GraphModule:
     document = body if isinstance(body, dict) else {"nodes": body}
     inner = Rebuilt({**outer.document, "subgraphs": {}, **document}, outer.rank)
     inner.symbols, inner.shapes = outer.symbols, outer.shapes
-    _Builder(inner, values=True, after=None, mode=outer.mode).build()
+    builder: Any = _Builder
+    builder(inner, values=True, after=None, mode=outer.mode).build()
     module: fx.GraphModule = inner.module
     return module
 
