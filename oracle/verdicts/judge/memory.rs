@@ -1,12 +1,13 @@
 //! Judging what is claimed about the memory of a graph.
 
 use super::candidate::CandidateExt;
-use super::seen_through::told_apart;
-use super::{CannotJudge, Judgement, Options, declined, undecided, verdict};
+use super::seen_through::rests_on_bodies;
+use super::{CannotJudge, Judgement, Options, Verdict, declined, undecided, verdict};
 use crate::analysis::validate::validate;
 use crate::case::{Case, Claim, PassConfig, Recorded};
 use crate::family::Run;
 use crate::graph::Graph;
+use crate::rules::Code;
 use crate::rules::memory::{self, MemoryConfig, MemoryEvidence};
 
 /// Judges what a candidate claims about the memory of a graph.
@@ -45,15 +46,19 @@ pub(crate) fn judge_recorded_claim(
 /// # Errors
 /// The graph, or one that is claimed, cannot be judged as an input; or the claimed order is none of its nodes.
 pub fn judge_memory(graph: &Graph, claim: &Claim, config: &MemoryConfig) -> Result<Judgement, CannotJudge> {
+    let judgement = judge_claim(graph, claim, config)?;
     let graphs: Vec<&Graph> = [graph].into_iter().chain(&claim.after).collect();
-    if let Some([graph, after @ ..]) = told_apart(&graphs, None).as_deref() {
-        let claim = Claim { after: after.first().cloned(), ..claim.clone() };
-        return judge_told_apart(graph, &claim, config);
-    }
-    judge_told_apart(graph, claim, config)
+    let is_open = judgement.verdict == Verdict::Sound && rests_on_bodies(&graphs);
+    Ok(match is_open {
+        true => {
+            let why = "a body writes, draws, acts or shares memory, or is another one, and memory is judged without bodies";
+            Judgement { verdict: verdict(Vec::new(), vec![Code::BodiesDiffer.because(why)]), ..judgement }
+        }
+        false => judgement,
+    })
 }
 
-fn judge_told_apart(graph: &Graph, claim: &Claim, config: &MemoryConfig) -> Result<Judgement, CannotJudge> {
+fn judge_claim(graph: &Graph, claim: &Claim, config: &MemoryConfig) -> Result<Judgement, CannotJudge> {
     let unfit = |graph: &Graph| -> Vec<String> {
         // A list that is out of order is what an order is judged by.
         let faults = validate(graph).into_iter().filter(|fault| fault.is_fatal() && !fault.concerns_order());

@@ -2,14 +2,14 @@
 
 use super::candidate::{Candidate, CandidateExt, Outcome};
 use super::options::schedule_config;
-use super::seen_through::told_apart;
+use super::seen_through::rests_on_bodies;
 use super::{
     CannotJudge, Judgement, Options, References, Verdict, failed, input_faults, refused, undecided, verdict,
 };
 use crate::case::{Case, PassConfig, Program};
 use crate::config::schedule::{Config, Pass};
 use crate::family::{Given, Run};
-use crate::graph::{Graph, Op};
+use crate::graph::Graph;
 use crate::rules::schedule::{self, Evidence, Promises};
 use crate::rules::worker::Failure;
 use crate::rules::{AnalyzedGraph, Budget, Code, PassKind, Reason, budget, named_as};
@@ -62,23 +62,16 @@ pub(crate) fn judge_candidate(run: &Run) -> Result<Judgement, CannotJudge> {
     let promised = promised(pass, &config, candidate.capabilities().keeps_promises)?;
     let scheduler = WithOptions { candidate, pass, failure: OnceLock::new() };
     let judgement = judge_on_ranks(case, &config, &scheduler, promised, references)?;
-    let graphs = || std::iter::once(&case.graph).chain(case.programs.iter().map(|program| &program.graph));
+    let graphs: Vec<&Graph> =
+        std::iter::once(&case.graph).chain(case.programs.iter().map(|program| &program.graph)).collect();
     Ok(match scheduler.failure.get() {
         Some(failure) => failed(failure),
         // The candidate is run on the graphs as they are, and so is its order judged.
-        None if judgement.verdict == Verdict::Sound && graphs().any(has_acting_bodies) => {
+        None if judgement.verdict == Verdict::Sound && rests_on_bodies(&graphs) => {
             let why = "a body writes, draws or acts, and orders are judged without bodies";
             Judgement { verdict: verdict(Vec::new(), vec![Code::BodiesDiffer.because(why)]), ..judgement }
         }
         None => judgement,
-    })
-}
-
-/// Whether a graph calls a body that does more than give new values, or that nobody recorded.
-fn has_acting_bodies(graph: &Graph) -> bool {
-    let apart = told_apart(&[graph], None);
-    apart.iter().flatten().any(|apart| {
-        graph.ids().any(|id| graph.node(id).op == Op::Call && graph.target(id) != apart.target(id))
     })
 }
 

@@ -150,6 +150,15 @@ pub(super) fn told_apart(graphs: &[&Graph], options: Option<&Options>) -> Option
     Some(apart)
 }
 
+/// Whether calls of graphs that are judged without their bodies are not what they seem: a body does more than give new
+/// values, or nobody recorded it, or one attribute holds different bodies.
+pub(super) fn rests_on_bodies(graphs: &[&Graph]) -> bool {
+    let Some(apart) = told_apart(graphs, None) else { return false };
+    let differs =
+        |(graph, apart): (&&Graph, &Graph)| graph.ids().any(|id| graph.target(id) != apart.target(id));
+    graphs.iter().zip(&apart).any(differs)
+}
+
 /// What is judged of a body as a rewrite of another one.
 fn as_rewrite(before: &Graph, after: &Graph, options: &Options) -> Option<Judgement> {
     let outcome = Outcome { unrepaired: None, repaired: after.clone() };

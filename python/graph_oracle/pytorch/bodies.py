@@ -30,7 +30,8 @@ def rebuild(outer: Rebuilt, body: Any) -> fx.GraphModule:
     from .rebuild import Rebuilt, _Builder
 
     document = body if isinstance(body, dict) else {"nodes": body}
-    inner = Rebuilt({**outer.document, "subgraphs": {}, **document}, outer.rank)
+    rebuilt: Any = Rebuilt
+    inner = rebuilt({**outer.document, "subgraphs": {}, **document}, outer.rank)
     inner.symbols, inner.shapes = outer.symbols, outer.shapes
     builder: Any = _Builder
     builder(inner, values=True, after=None, mode=outer.mode).build()
