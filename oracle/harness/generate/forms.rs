@@ -252,7 +252,9 @@ mod tests {
             wholes += u32::from(varied.find("joined").is_some());
             handed += u32::from(varied.ids().any(|id| varied.target(id) == HANDED));
         }
-        let counts = [keywords, there, inputs, wholes, handed];
-        assert!(counts.iter().all(|&count| count > 20), "{counts:?}");
+        let counts = [keywords, there, inputs, wholes];
+        assert!(counts.iter().all(|&count| count > 40), "{counts:?}");
+        // Few graphs draw.
+        assert!(handed > 20, "{handed}");
     }
 }

@@ -51,7 +51,8 @@
 //! and the same effects happen in the same order (but assertions, which have none); and the second graph reads no
 //! memory that is unwritten or in flight unless the first one does. It holds on these premises:
 //!
-//! 1. an operator is a function of its arguments, and a random one of these, of its generator and of how many draws from it were made before;
+//! 1. an operator is a function of its arguments, and a random one of these, of its generator and of how many draws
+//!    from it were made before;
 //! 2. what the table of operators says is true: what an operator writes, what its result is a window on, what it moves;
 //! 3. dtypes and sizes that are recorded of results that are not computed here are right (`rewrite/metadata` checks
 //!    them);
