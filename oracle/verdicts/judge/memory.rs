@@ -1,13 +1,12 @@
 //! Judging what is claimed about the memory of a graph.
 
 use super::candidate::CandidateExt;
-use super::seen_through::rests_on_bodies;
-use super::{CannotJudge, Judgement, Options, Verdict, declined, undecided, verdict};
+use super::seen_through::without_bodies;
+use super::{CannotJudge, Judgement, Options, declined, undecided, verdict};
 use crate::analysis::validate::validate;
 use crate::case::{Case, Claim, PassConfig, Recorded};
 use crate::family::Run;
 use crate::graph::Graph;
-use crate::rules::Code;
 use crate::rules::memory::{self, MemoryConfig, MemoryEvidence};
 
 /// Judges what a candidate claims about the memory of a graph.
@@ -48,14 +47,7 @@ pub(crate) fn judge_recorded_claim(
 pub fn judge_memory(graph: &Graph, claim: &Claim, config: &MemoryConfig) -> Result<Judgement, CannotJudge> {
     let judgement = judge_claim(graph, claim, config)?;
     let graphs: Vec<&Graph> = [graph].into_iter().chain(&claim.after).collect();
-    let is_open = judgement.verdict == Verdict::Sound && rests_on_bodies(&graphs);
-    Ok(match is_open {
-        true => {
-            let why = "a body writes, draws, acts or shares memory, or is another one, and memory is judged without bodies";
-            Judgement { verdict: verdict(Vec::new(), vec![Code::BodiesDiffer.because(why)]), ..judgement }
-        }
-        false => judgement,
-    })
+    Ok(without_bodies(judgement, &graphs, "memory is"))
 }
 
 fn judge_claim(graph: &Graph, claim: &Claim, config: &MemoryConfig) -> Result<Judgement, CannotJudge> {

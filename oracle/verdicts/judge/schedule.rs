@@ -2,17 +2,15 @@
 
 use super::candidate::{Candidate, CandidateExt, Outcome};
 use super::options::schedule_config;
-use super::seen_through::rests_on_bodies;
-use super::{
-    CannotJudge, Judgement, Options, References, Verdict, failed, input_faults, refused, undecided, verdict,
-};
+use super::seen_through::without_bodies;
+use super::{CannotJudge, Judgement, Options, References, failed, input_faults, refused, undecided, verdict};
 use crate::case::{Case, PassConfig, Program};
 use crate::config::schedule::{Config, Pass};
 use crate::family::{Given, Run};
 use crate::graph::Graph;
 use crate::rules::schedule::{self, Evidence, Promises};
 use crate::rules::worker::Failure;
-use crate::rules::{AnalyzedGraph, Budget, Code, PassKind, Reason, budget, named_as};
+use crate::rules::{AnalyzedGraph, Budget, PassKind, Reason, budget, named_as};
 use crate::simulate::Estimates;
 use crate::words;
 use std::sync::OnceLock;
@@ -67,11 +65,7 @@ pub(crate) fn judge_candidate(run: &Run) -> Result<Judgement, CannotJudge> {
     Ok(match scheduler.failure.get() {
         Some(failure) => failed(failure),
         // The candidate is run on the graphs as they are, and so is its order judged.
-        None if judgement.verdict == Verdict::Sound && rests_on_bodies(&graphs) => {
-            let why = "a body writes, draws or acts, and orders are judged without bodies";
-            Judgement { verdict: verdict(Vec::new(), vec![Code::BodiesDiffer.because(why)]), ..judgement }
-        }
-        None => judgement,
+        None => without_bodies(judgement, &graphs, "orders are"),
     })
 }
 

@@ -150,13 +150,20 @@ pub(super) fn told_apart(graphs: &[&Graph], options: Option<&Options>) -> Option
     Some(apart)
 }
 
-/// Whether calls of graphs that are judged without their bodies are not what they seem: a body does more than give new
-/// values, or nobody recorded it, or one attribute holds different bodies.
-pub(super) fn rests_on_bodies(graphs: &[&Graph]) -> bool {
-    let Some(apart) = told_apart(graphs, None) else { return false };
+/// A judgement of graphs that were judged without their bodies: left open where calls are not what they seem, since a
+/// body does more than give new values, or nobody recorded it, or one attribute holds different bodies.
+pub(super) fn without_bodies(judgement: Judgement, graphs: &[&Graph], what: &str) -> Judgement {
     let differs =
         |(graph, apart): (&&Graph, &Graph)| graph.ids().any(|id| graph.target(id) != apart.target(id));
-    graphs.iter().zip(&apart).any(differs)
+    let rests_on_bodies =
+        || told_apart(graphs, None).is_some_and(|apart| graphs.iter().zip(&apart).any(differs));
+    if judgement.verdict != Verdict::Sound || !rests_on_bodies() {
+        return judgement;
+    }
+    let why = format!(
+        "a body writes, draws, acts or shares memory, or is another one, and {what} judged without bodies"
+    );
+    Judgement { verdict: verdict(Vec::new(), vec![Code::BodiesDiffer.because(why)]), ..judgement }
 }
 
 /// What is judged of a body as a rewrite of another one.

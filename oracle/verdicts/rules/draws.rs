@@ -8,6 +8,7 @@ use super::{AnalyzedGraph, Checked, Code, Evidence, Restreamed, Stage};
 use crate::analysis::Draws;
 use crate::analysis::origin::Origin;
 use crate::graph::{Dtype, NodeId, Value};
+use crate::ops::Kind;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// As many draws of each operator as before, of as many numbers of the same kind, from the same generators.
@@ -67,17 +68,15 @@ pub(super) fn draws_kept(evidence: &Evidence) -> Checked {
 
 /// A draw that changed places with an operator of which nothing is known.
 fn passes_unknown(evidence: &Evidence) -> Option<String> {
-    let (before, of) = (&evidence.before, &evidence.correspondence);
-    if of.survivors().map(|(_, twin)| twin).is_sorted() {
+    let graph = evidence.before.graph;
+    let is_unknown = |id| evidence.before.ops.call(graph, id).is_some_and(|info| info.kind == Kind::Unknown);
+    if !graph.ids().any(is_unknown) {
         return None;
     }
-    let conflicts = before.conflicts_among(&|id| of.after_of[id.index()].is_some());
-    conflicts.into_iter().find_map(|(first, second, origin)| {
-        let (a, b) = (of.after_of[first.index()]?, of.after_of[second.index()]?);
-        let is_open = matches!(origin, Origin::Random { certain: false }) && a > b;
-        let why =
-            || format!("{}; after, their order is reversed", origin.describe(before.graph, first, second));
-        is_open.then(why)
+    let open = Origin::Random { certain: false };
+    let reversed = evidence.reversed_conflicts().into_iter().find(|(_, _, origin)| *origin == open);
+    reversed.map(|(first, second, origin)| {
+        format!("{}; after, their order is reversed", origin.describe(graph, first, second))
     })
 }
 

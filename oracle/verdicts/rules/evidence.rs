@@ -4,6 +4,7 @@ use super::ranks::RankGraph;
 use super::values::ValueEvidence;
 use super::{AnalyzedGraph, AsGiven, Correspondence, Finding, Merge, NodeMention, Policies, Stage};
 use crate::analysis::fault::{Fault, FaultKind};
+use crate::analysis::origin::Origin;
 use crate::graph::{Graph, NodeId};
 use std::sync::Arc;
 
@@ -159,6 +160,21 @@ impl<'a> Evidence<'a> {
                     && !before.has_path(node, other.node)
             })
         })
+    }
+
+    /// Kept nodes that conflict and have changed places, and why they conflict.
+    pub(super) fn reversed_conflicts(&self) -> Vec<(NodeId, NodeId, Origin)> {
+        let of = &self.correspondence;
+        // Where no two survivors have changed places, no two that conflict have.
+        if of.survivors().map(|(_, twin)| twin).is_sorted() {
+            return Vec::new();
+        }
+        let twin = |id: NodeId| of.after_of[id.index()];
+        let mut conflicts = self.before.conflicts_among(&|id| twin(id).is_some());
+        conflicts.retain(|&(first, second, _)| {
+            twin(first).zip(twin(second)).is_some_and(|(first, second)| first >= second)
+        });
+        conflicts
     }
 
     /// What stands for a node of the graph before as the end of an ordering edge: itself, the collective of its bucket,

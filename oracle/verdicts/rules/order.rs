@@ -173,15 +173,10 @@ pub(super) fn edges_kept(evidence: &Evidence) -> Checked {
 pub(super) fn effects_preserved(evidence: &Evidence) -> Checked {
     let (before, c) = (&evidence.before, &evidence.correspondence);
     let (mut findings, mut doubt) = (Vec::new(), None);
-    // Where no two survivors have changed places, no two that conflict have.
-    let conflicts = match c.survivors().map(|(_, twin)| twin).is_sorted() {
-        true => Vec::new(),
-        false => before.conflicts_among(&|id| c.after_of[id.index()].is_some()),
-    };
-    for (first, second, origin) in conflicts {
+    for (first, second, origin) in evidence.reversed_conflicts() {
         let (Some(a), Some(b)) = (c.after_of[first.index()], c.after_of[second.index()]) else { continue };
         // A node that stands before something it needs has no place to keep: a repair is there to find it one.
-        if a < b || before.is_displaced(first) {
+        if before.is_displaced(first) {
             continue;
         }
         let reason = origin.describe(before.graph, first, second);
