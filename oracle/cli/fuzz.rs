@@ -11,6 +11,7 @@ use crate::campaign::{BATCH, Campaign, Diff, Ending, KnownList, Limit, RankPlan,
 use crate::candidates::{self, Candidate, judging};
 use crate::case::PassConfig;
 use crate::family::{Gives, row};
+use crate::format::text;
 use crate::judge::Options;
 use crate::judge::partition::forward_outputs;
 use crate::limits::Limits;
@@ -57,6 +58,9 @@ pub(super) struct Fuzz {
     /// The seed: the same seed gives the same cases and findings.
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
+    /// Print case N as text, which `check` takes, and judge nothing.
+    #[arg(long, value_name = "N", conflicts_with_all = ["cases", "seconds", "out", "repro", "against", "known", "html"])]
+    case: Option<u64>,
     /// Threads, at most 1024; 0: one per core. What is found does not depend on it.
     #[arg(long, value_name = "J", default_value_t = 0, value_parser = within::<usize>(0, MOST_JOBS))]
     jobs: usize,
@@ -192,7 +196,7 @@ impl Fuzz {
         };
         let (mut summaries, mut diffs, mut failed) = (Vec::new(), Vec::new(), None);
         for candidate in &candidates {
-            let out = self.out.as_ref().map(|folder| match candidates.len() {
+            let kept_in = self.out.as_ref().map(|folder| match candidates.len() {
                 1 => folder.clone(),
                 _ => folder.join(candidate.name()),
             });
@@ -203,7 +207,7 @@ impl Fuzz {
                 limit,
                 jobs: self.jobs,
                 shard: self.shard,
-                out,
+                out: kept_in,
                 known: known.clone(),
                 options: Options {
                     values: self.values.values(),
@@ -220,6 +224,10 @@ impl Fuzz {
                 stop: stop.clone(),
             };
             campaign.check_set().map_err(|why| CouldNotRun::new(format_args!("--set: {why}")))?;
+            if let Some(number) = self.case {
+                print(out, &text::print(&campaign.case(number)))?;
+                return Ok(Status::Sound);
+            }
             let done = match &old {
                 Some(old) => campaign.compare(old.as_ref()).map(|diff| diffs.push(diff)),
                 None => campaign.run().map(|summary| summaries.push(summary)),

@@ -461,6 +461,7 @@ impl Campaign<'_> {
                 }
                 Outcome::Undecided(reason) => {
                     batch.undecided += 1;
+                    batch.first_undecided.get_or_insert(number);
                     *batch.doubts.entry(reason).or_insert(0) += 1;
                 }
                 Outcome::Invalid(why) => {

@@ -46,6 +46,9 @@ pub struct Batch {
     pub refused: u64,
     /// Cases that could not be decided.
     pub undecided: u64,
+    /// The first of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_undecided: Option<u64>,
     /// Cases that could not be judged at all.
     pub invalid: u64,
     /// Cases on which the candidate or the oracle panicked.
@@ -244,6 +247,7 @@ impl Batch {
             (sum(&self.refusals) == self.refused, "other reasons for refusals than refused cases"),
             (sum(&self.doubts) == self.undecided, "other doubts than undecided cases"),
             (self.first_violation.is_none_or(is_ours), "a first violation elsewhere"),
+            (self.first_undecided.is_none_or(is_ours), "a first undecided case elsewhere"),
             (
                 self.left <= self.cases - self.useful.min(self.cases),
                 "more cases left alone than there can be",
@@ -287,6 +291,7 @@ impl Batch {
         let earlier = |a: Option<u64>, b: Option<u64>| [a, b].into_iter().flatten().min();
         total.first_violation = earlier(total.first_violation, batch.first_violation);
         total.first_left = earlier(total.first_left, batch.first_left);
+        total.first_undecided = earlier(total.first_undecided, batch.first_undecided);
         let sums = [
             (&mut total.rules, &batch.rules),
             (&mut total.first_rules, &batch.first_rules),
@@ -406,6 +411,14 @@ impl Summary {
             for (reason, count) in reasons.into_iter().take(SHOWN) {
                 text += &format!("  {count:>8}  {reason}\n");
             }
+        }
+        if let Some(first) = t.first_undecided {
+            text += &format!("the first that is undecided: case {first}\n");
+        }
+        if [t.first_left, t.first_undecided].iter().any(Option::is_some)
+            || [&t.first_invalid, &t.first_crash].into_iter().any(Option::is_some)
+        {
+            text += "the same command with --case N prints case N\n";
         }
         if t.known > 0 {
             text += &format!("{} violated cases show known findings only\n", t.known);

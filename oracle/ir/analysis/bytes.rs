@@ -4,7 +4,8 @@
 //!
 //! A strided window touches runs of bytes. One run, or runs of one length at one step (a column block of a
 //! matrix), are kept exactly: that covers slices, splits along any one dimension, and whatever is contiguous.
-//! Everything else is kept as runs that *include* the touched bytes, and says that it is not exact.
+//! Everything else is kept as runs that *include* the touched bytes, and says that it is not exact: two columns of a
+//! padded matrix are still told apart.
 
 /// A set of bytes, counted from the start of a storage: runs `[start + i * step, start + i * step + len)` for `i` in
 /// `0..count`.
@@ -93,14 +94,17 @@ impl ByteSet {
         dims.sort_unstable();
         let mut set = ByteSet { start, len: itemsize, step: 0, count: 1, exact: true };
         for (stride, size) in dims {
-            if set.count > 1 && stride == set.step.checked_mul(set.count)? {
-                set.count = set.count.checked_mul(size)?;
-                continue;
-            }
             if set.count > 1 {
-                // A third level: the gaps between the runs so far count as touched.
-                set.len = (set.count - 1).checked_mul(set.step)?.checked_add(set.len)?;
-                set.exact = false;
+                let (between, step) = ((set.count - 1).checked_mul(set.step)?, gcd(set.step, stride));
+                set.exact &= step == set.step && stride <= between.checked_add(step)?;
+                if step > set.len {
+                    // All runs of the grid that both levels are on count as touched.
+                    set.count = (size - 1).checked_mul(stride)?.checked_add(between)? / step + 1;
+                    set.step = step;
+                    continue;
+                }
+                // Without gaps between the runs of a grid, those of this level count as touched.
+                set.len = between.checked_add(set.len)?;
             }
             if stride <= set.len {
                 (set.step, set.count) = (0, 1);
@@ -247,6 +251,13 @@ impl ByteSet {
     }
 }
 
+fn gcd(a: i64, b: i64) -> i64 {
+    match b {
+        0 => a,
+        _ => gcd(b, a % b),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -265,6 +276,9 @@ mod tests {
         assert_eq!(left.overlap(right), Overlap::No);
         assert_eq!(left.overlap(rows), Overlap::Yes);
         assert!(!left.covers(rows) && ByteSet::range(0, 512).covers(left));
+        // Two columns of a matrix with padding behind every second row.
+        let [one, other] = [0, 4].map(|start| ByteSet::of_window(start, &[2, 2], &[24, 3], 4));
+        assert_eq!((one.overlap(other), one.overlap(one)), (Overlap::No, Overlap::Maybe));
         // Transposed, expanded and of size one: the same bytes.
         assert_eq!(ByteSet::of_window(0, &[4, 1, 8, 3], &[1, 7, 16, 0], 4), left);
     }

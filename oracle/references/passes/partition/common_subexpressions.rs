@@ -153,8 +153,10 @@ pub fn merge(
             if joins && contrary && !joint.target(id).collective {
                 continue;
             }
-            if own == Some(Recompute::MustRecompute) {
-                *kept = own;
+            match own {
+                Some(Recompute::MustRecompute) if joins => *kept = own,
+                Some(Recompute::MustSave) if *kept != Some(Recompute::MustRecompute) => *kept = own,
+                _ => {}
             }
             representative[id.index()] = slot.1;
         } else {
@@ -170,9 +172,8 @@ pub fn merge(
         let stays = representative[id.index()];
         if joins {
             join_tags(joint, &mut graph, id, stays);
-        } else if joint.tags(id).recompute == Some(Recompute::MustSave)
-            && joint.tags(stays).recompute != Some(Recompute::MustRecompute)
-        {
+        }
+        if recompute[stays.index()] == Some(Recompute::MustSave) {
             retag(&mut graph, stays, |graph, tags| {
                 tags.recompute = Some(graph.intern(Recompute::MustSave.name()));
             });

@@ -262,6 +262,13 @@ fn a_replay_joins_the_tags_of_merged_copies() {
     let partition = run(&graph(text), &config("method=replay num_fwd_outputs=1")).unwrap();
     assert_eq!(saved(&partition), ["primals_1"]);
     assert_eq!(tagged(&partition.joint), [("a", "MUST_RECOMPUTE")]);
+    // What a later copy must save is saved, whatever the first one prefers.
+    let saves = text
+        .replace("{custom: '{\"ap_must_save\": true}'}", "{recompute: PREFER_RECOMPUTE, ac_graph_id: 3}")
+        .replace("MUST_RECOMPUTE, ac", "MUST_SAVE, ac");
+    let partition = run(&graph(&saves), &config("method=replay num_fwd_outputs=1")).unwrap();
+    assert_eq!(saved(&partition), ["a"]);
+    assert_eq!(tagged(&partition.joint), [("a", "MUST_SAVE")]);
 }
 
 #[test]
