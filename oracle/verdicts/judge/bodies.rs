@@ -40,6 +40,9 @@ const FUNCTIONS: [&str; 7] = [
     ORDERED,
 ];
 
+/// Kernels that run their bodies on single numbers: what these return is no memory, and unrecorded ones are functions.
+const KERNELS: [&str; 2] = ["higher_order.flex_attention", "higher_order.flex_attention_backward"];
+
 /// Whether a graph has anything to be seen through.
 pub fn has_bodies(graph: &Graph) -> bool {
     let is_higher =
@@ -309,15 +312,20 @@ fn without_unused_attributes(graph: Graph) -> Graph {
 /// Whether what a body does is seen in what it returns, and nowhere else: new memory, written by nobody else.
 fn is_function(body: &Graph) -> bool {
     let ops = Ops::of(body);
-    returns_new_memory(body, &ops)
-        && body.ids().filter(|&id| body.node(id).op == Op::Call).all(|id| {
-            let info = ops.get(body, id);
-            let acts = info.effect || info.writes() || info.collective().is_some();
-            !acts
-                && ![Kind::Unknown, Kind::Wait].contains(&info.kind)
-                && !ops.draws(body, id)
-                && are_functions(body, id)
-        })
+    returns_new_memory(body, &ops) && !acts(body, &ops)
+}
+
+/// Whether a body may do more than compute: write, draw, communicate, or what nobody knows.
+fn acts(body: &Graph, ops: &Ops) -> bool {
+    body.ids().filter(|&id| body.node(id).op == Op::Call).any(|id| {
+        let info = ops.get(body, id);
+        info.effect
+            || info.writes()
+            || info.collective().is_some()
+            || [Kind::Unknown, Kind::Wait].contains(&info.kind)
+            || ops.draws(body, id)
+            || !are_functions(body, id)
+    })
 }
 
 /// Whether nothing that a body returns is, or may show, what it is given.
@@ -342,6 +350,15 @@ fn returns_new_memory(body: &Graph, ops: &Ops) -> bool {
 fn are_functions(graph: &Graph, id: NodeId) -> bool {
     let mut attributes = graph.inputs(id).into_iter().filter(|&input| is_module(graph, input));
     attributes.all(|input| graph.subgraph(graph.target(input)).is_some_and(|body| is_function(body)))
+}
+
+/// Whether a call is no function of its arguments, because of what its bodies do.
+fn acts_by_its_bodies(graph: &Graph, id: NodeId) -> bool {
+    let target = graph.target(id);
+    let mut bodies = graph.inputs(id).into_iter().filter_map(|input| body(graph, Value::Node(input)));
+    graph.node(id).op == Op::Call
+        && (FUNCTIONS.contains(&target) && !are_functions(graph, id)
+            || KERNELS.contains(&target) && bodies.any(|body| acts(body, &Ops::of(body))))
 }
 
 /// Whether a node gets a sub-module, as far as is known.
@@ -421,8 +438,7 @@ pub fn named(graphs: &mut [Graph], assume: bool, is_same: &dyn Fn(&Graph, &Graph
             }
         }
         for id in graph.ids() {
-            let is_one = graph.node(id).op == Op::Call && FUNCTIONS.contains(&graph.target(id));
-            if is_one && !are_functions(graph, id) {
+            if acts_by_its_bodies(graph, id) {
                 let target = format!("{} of an unknown body, or one that acts", graph.target(id));
                 graph.node_mut(id).target = graph.intern_target(&target);
             }

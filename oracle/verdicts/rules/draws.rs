@@ -2,13 +2,15 @@
 //!
 //! A generator is moved on by each draw, read or not, so a draw that is dropped, merged with another or made anew
 //! changes what is drawn later, in this graph and behind it. What each value is used for, `rewrite/values` compares.
-//! An operator of which nothing is known may draw: whether a draw may pass it is not known either.
+//! An operator of which nothing is known may draw: whether a draw may pass it is not known either. Nor is how many
+//! numbers a draw takes, which may depend on its arguments: those of a draw that is read are compared with its value,
+//! and where a draw that nobody reads has others, the rule is undecided.
 
 use super::{AnalyzedGraph, Checked, Code, Evidence, Restreamed, Stage};
 use crate::analysis::Draws;
 use crate::analysis::origin::Origin;
 use crate::graph::{Dtype, NodeId, Value};
-use crate::ops::Kind;
+use crate::ops::{Default, Kind};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// As many draws of each operator as before, of as many numbers of the same kind, from the same generators.
@@ -59,7 +61,7 @@ pub(super) fn draws_kept(evidence: &Evidence) -> Checked {
             .observed(format!("after, there are {}", words(after)))
     };
     if changed.is_empty()
-        && let Some(why) = passes_unknown(evidence)
+        && let Some(why) = passes_unknown(evidence).or_else(|| draws_otherwise(evidence, &old, &new))
     {
         return Checked::undecided(Code::UncertainDependence, why);
     }
@@ -78,6 +80,54 @@ fn passes_unknown(evidence: &Evidence) -> Option<String> {
     reversed.map(|(first, second, origin)| {
         format!("{}; after, their order is reversed", origin.describe(graph, first, second))
     })
+}
+
+/// A draw that nobody reads, with numbers that no draw before has: how far it moves its generator may depend on them.
+fn draws_otherwise(
+    evidence: &Evidence,
+    old: &BTreeMap<String, Vec<Drawn>>,
+    new: &BTreeMap<String, Vec<Drawn>>,
+) -> Option<String> {
+    let (before, after) = (&evidence.before, &evidence.after);
+    let is_new = |target: &String, drawn: &&Drawn| {
+        let own = numbers(after, drawn.node);
+        let same = |other: &Drawn| other.what == drawn.what && numbers(before, other.node) == own;
+        evidence.after.edges.users(drawn.node).is_empty()
+            && !old.get(target).is_some_and(|list| list.iter().any(same))
+    };
+    let found = new.iter().find_map(|(target, list)| list.iter().find(|drawn| is_new(target, drawn)));
+    found.map(|drawn| {
+        let name = after.graph.name(drawn.node);
+        format!("nobody reads {name}, and its arguments are others: how many numbers it takes may be too")
+    })
+}
+
+/// The numbers that a call is given, by parameter where these are known.
+fn numbers(side: &AnalyzedGraph, id: NodeId) -> Vec<(String, Value)> {
+    let graph = side.graph;
+    let mut numbers = Vec::new();
+    let mut add = |name: String, value: Value| {
+        if matches!(value, Value::Bool(_) | Value::Int(_) | Value::Float(_)) {
+            numbers.push((name, value));
+        }
+    };
+    match side.ops.call(graph, id).and_then(|info| info.schema.as_ref()) {
+        Some(schema) => {
+            for (place, param) in schema.params.iter().enumerate() {
+                let default = || match param.default {
+                    Some(Default::Bool(value)) => Value::Bool(value),
+                    Some(Default::Int(value)) => Value::Int(value),
+                    Some(Default::Float(value)) => Value::Float(value),
+                    _ => Value::None,
+                };
+                add(param.name.clone(), graph.argument(id, place, &param.name).unwrap_or_else(default));
+            }
+        }
+        None => {
+            graph.args(id).iter().enumerate().for_each(|(place, &value)| add(place.to_string(), value));
+        }
+    }
+    numbers
 }
 
 /// Whether both graphs draw the same numbers of each kind, streams aside.

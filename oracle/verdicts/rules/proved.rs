@@ -288,7 +288,8 @@ fn subject(after: &Graph, difference: &Difference) -> (String, Vec<String>) {
         }
         What::Mutation(input) => {
             let name = after.name(*input).to_string();
-            (format!("what input {name} holds in the end"), vec![name])
+            let kind = if after.node(*input).op == Op::GetAttr { "constant" } else { "input" };
+            (format!("what {kind} {name} holds in the end"), vec![name])
         }
         What::Effect => ("an effect".to_string(), Vec::new()),
         What::Hazard(hazard) => (String::new(), vec![after.name(hazard.node).to_string()]),

@@ -338,7 +338,11 @@ impl Comparer<'_> {
     }
 
     fn mutations(&mut self, before: &Evaluation<'_>, after: &Evaluation<'_>) {
-        for (a, b) in before.mutations.iter().zip(&after.mutations) {
+        // A constant that one graph alone takes has no twin here.
+        let place = |name| after.constants.binary_search_by_key(&name, |(other, _)| *other).ok();
+        let constants =
+            before.constants.iter().filter_map(|&(name, ref a)| Some((a, &after.constants[place(name)?].1)));
+        for (a, b) in before.mutations.iter().zip(&after.mutations).chain(constants) {
             // What nobody writes stays, wherever its elements lie.
             if a.content == b.content || a.unchanged && b.unchanged {
                 continue;
@@ -347,12 +351,12 @@ impl Comparer<'_> {
             if verdict == Verdict::Same {
                 continue;
             }
-            let name = after.graph.name(b.placeholder);
+            let name = after.graph.name(b.holder);
             let mut derived = false;
             // Where a side does not record how large the storage is, it is taken for as large as what is shown.
             let is_sized =
                 |e: &Evaluation<'_>, id| e.graph.tensor_of(id).is_some_and(|t| t.storage_bytes.is_some());
-            let mut sizes_known = is_sized(before, a.placeholder) && is_sized(after, b.placeholder);
+            let mut sizes_known = is_sized(before, a.holder) && is_sized(after, b.holder);
             let text = match self.judge.parting(a.content, b.content) {
                 Some(parting) => {
                     (derived, sizes_known) = (parting.derived, true);
@@ -362,7 +366,7 @@ impl Comparer<'_> {
                 None => format!("the storage of {name} has another size"),
             };
             let certain = verdict == Verdict::Different && sizes_known;
-            self.all.push(Difference { what: What::Mutation(b.placeholder), text, certain, derived });
+            self.all.push(Difference { what: What::Mutation(b.holder), text, certain, derived });
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::arena::Arena;
 use super::arguments::Call;
-use super::evaluation::{Evaluation, Mutation, NumberId, Output, OutputValue, Produced, TensorValue};
+use super::evaluation::{Evaluation, Mutation, NumberId, Output, OutputValue, Produced, Tensor, TensorValue};
 use super::hazard::{Hazard, HazardKind};
 use super::key::{Tag, Words};
 use super::layout;
@@ -15,6 +15,7 @@ use crate::analysis::Draws;
 use crate::graph::{ExprId, Graph, NodeId, Op, Out, Span, StorageId, Value};
 use crate::ops::{Bound, Collective, Kind, OpInfo, Ops, Random};
 use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
 
 /// What an input of a graph is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -50,6 +51,7 @@ pub fn evaluate_from<'g>(arena: &mut Arena, graph: &'g Graph, ops: &Ops, start: 
         graph,
         outputs: Vec::new(),
         mutations: Vec::new(),
+        constants: Vec::new(),
         effects: Vec::new(),
         launches: Vec::new(),
         hazards: Vec::new(),
@@ -84,17 +86,21 @@ pub fn evaluate_from<'g>(arena: &mut Arena, graph: &'g Graph, ops: &Ops, start: 
     machine.eval
 }
 
-/// The storage of an input, to be compared with what it holds in the end.
+/// An input or a constant and what its storage holds at first, to be compared with what it holds in the end.
+#[derive(Clone, Copy)]
 struct Held {
-    placeholder: NodeId,
-    storage: u32,
+    holder: NodeId,
+    tensor: Tensor,
     content: ValueId,
 }
 
-impl Machine<'_, '_> {
+/// The constants of a graph, by target.
+type Constants<'g> = BTreeMap<&'g str, Held>;
+
+impl<'g> Machine<'_, 'g> {
     fn run(&mut self, start: &Start) {
         let graph = self.graph;
-        let mut held = Vec::new();
+        let (mut held, mut constants) = (Vec::new(), BTreeMap::new());
         let mut recorded = FxHashMap::default();
         let mut position = 0u32;
         for node in graph.ids() {
@@ -106,7 +112,7 @@ impl Machine<'_, '_> {
                     position += 1;
                     self.placeholder(input, &mut held, &mut recorded)
                 }
-                Op::GetAttr => self.attribute(),
+                Op::GetAttr => self.attribute(&mut constants),
                 Op::Call => self.call(),
                 Op::Output => {
                     self.output();
@@ -117,10 +123,14 @@ impl Machine<'_, '_> {
             self.eval.produced[node.index()] = produced;
         }
         self.note_never_awaited();
-        for Held { placeholder, storage, content } in held {
-            let now = self.eval.storages[storage as usize].content;
-            self.eval.mutations.push(Mutation { placeholder, content: now, unchanged: now == content });
-        }
+        let storages = &self.eval.storages;
+        let in_the_end = |Held { holder, tensor, content }: Held| {
+            let now = storages[tensor.storage as usize].content;
+            Mutation { holder, content: now, unchanged: now == content }
+        };
+        self.eval.mutations = held.into_iter().map(in_the_end).collect();
+        let constants = constants.into_values().map(|held| (graph.target(held.holder), in_the_end(held)));
+        self.eval.constants = constants.collect();
     }
 
     /// Notes what the storages behind the current node's inputs hold, and inputs that do not exist yet.
@@ -208,7 +218,7 @@ impl Machine<'_, '_> {
                 }
             };
             let fresh = self.fresh_symbolic(value, tensor.dtype);
-            held.push(Held { placeholder: node, storage: fresh.storage, content: value });
+            held.push(Held { holder: node, tensor: fresh, content: value });
             return Ok(self.done(fresh));
         };
         let count = layout::numel(&sizes).ok_or(Reason::Overflow)?;
@@ -216,7 +226,7 @@ impl Machine<'_, '_> {
             // Another window on an input that came before.
             let shared = self.window(storage, tensor.offset, &sizes, &strides, tensor.dtype);
             if self.eval.shown(self.arena, shared, self.content(shared)).is_ok() {
-                held.push(Held { placeholder: node, storage, content: self.content(shared) });
+                held.push(Held { holder: node, tensor: shared, content: self.content(shared) });
                 return Ok(self.done(shared));
             }
         }
@@ -237,7 +247,7 @@ impl Machine<'_, '_> {
         if let Some(id) = tensor.storage {
             recorded.insert(id, fresh.storage);
         }
-        held.push(Held { placeholder: node, storage: fresh.storage, content: self.content(fresh) });
+        held.push(Held { holder: node, tensor: fresh, content: self.content(fresh) });
         Ok(self.done(fresh))
     }
 
@@ -249,7 +259,7 @@ impl Machine<'_, '_> {
         sizes: &[i64],
         strides: &[i64],
         tensor: &crate::graph::Tensor,
-    ) -> Result<super::evaluation::Tensor, Reason> {
+    ) -> Result<Tensor, Reason> {
         let dims = layout::normal(sizes, strides);
         let count = self.arena.len(value);
         let extent = if count == 0 { Some(-1) } else { layout::extent(&dims) };
@@ -309,10 +319,15 @@ impl Machine<'_, '_> {
         Produced::Number(self.take_key())
     }
 
-    fn attribute(&mut self) -> Result<Produced, Reason> {
-        let name = self.target_symbol();
-        let Out::Tensor(id) = self.graph.node(self.node).out else { return Ok(Produced::Attribute(name)) };
-        let tensor = *self.graph.tensor(id);
+    fn attribute(&mut self, constants: &mut Constants<'g>) -> Result<Produced, Reason> {
+        let (graph, name) = (self.graph, self.target_symbol());
+        let Out::Tensor(id) = graph.node(self.node).out else { return Ok(Produced::Attribute(name)) };
+        let tensor = *graph.tensor(id);
+        let target = graph.target(self.node);
+        if let Some(held) = constants.get(target).filter(|held| graph.tensor_of(held.holder) == Some(&tensor))
+        {
+            return Ok(self.done(held.tensor));
+        }
         let source = self.arena.source_of(Source::Attribute { name }, Some(name), Traits::default());
         let fresh = match (self.graph.sizes(tensor.shape), self.graph.sizes(tensor.stride)) {
             (Some(sizes), strides) => {
@@ -325,6 +340,8 @@ impl Machine<'_, '_> {
                 self.fresh_symbolic(value, tensor.dtype)
             }
         };
+        let content = self.content(fresh);
+        constants.entry(target).or_insert(Held { holder: self.node, tensor: fresh, content });
         Ok(self.done(fresh))
     }
 

@@ -96,11 +96,11 @@ pub struct Output {
     pub value: OutputValue,
 }
 
-/// The final content of the storage of a graph input.
+/// The final content of the storage of a graph input or a constant.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Mutation {
-    /// The input.
-    pub placeholder: NodeId,
+    /// The input, or the first node that gets the constant.
+    pub holder: NodeId,
     /// What its storage holds in the end, by place in the storage.
     pub content: ValueId,
     /// Whether that is what it held in the beginning.
@@ -159,6 +159,8 @@ pub struct Evaluation<'g> {
     pub outputs: Vec<Output>,
     /// What it leaves in its inputs, one for each tensor input, in order.
     pub mutations: Vec<Mutation>,
+    /// What it leaves in its constants, by their targets.
+    pub constants: Vec<(&'g str, Mutation)>,
     /// What else it does, in order.
     pub effects: Vec<Effect>,
     /// Its communication, in order.

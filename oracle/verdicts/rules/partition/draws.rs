@@ -15,7 +15,8 @@
 
 use super::compose::{Composition, Wrapper, added_wrapper, is_from_state, item_of_added};
 use super::evidence::PartitionEvidence;
-use crate::graph::{Graph, NodeId, Out, Value};
+use crate::analysis::Draws;
+use crate::graph::{Graph, NodeId};
 use crate::ops::Ops;
 use crate::rules::{AnalyzedGraph, Finding};
 use rustc_hash::FxHashSet;
@@ -29,6 +30,7 @@ type Drawn = BTreeMap<String, [Vec<NodeId>; 2]>;
 /// What the parts draw of what the joint graph draws, and what they draw besides: which part, and its node.
 fn drawn(evidence: &PartitionEvidence, composition: &Composition) -> (Drawn, Vec<(usize, NodeId)>) {
     let (joint, ops) = (evidence.joint.graph, &evidence.joint.ops);
+    let draws = Draws::new(joint, ops);
     let (mut drawn, mut added) = (Drawn::new(), Vec::new());
     let composed = [&composition.of_forward, &composition.of_backward];
     for (place, (side, _)) in evidence.parts().into_iter().enumerate() {
@@ -38,7 +40,11 @@ fn drawn(evidence: &PartitionEvidence, composition: &Composition) -> (Drawn, Vec
             let is_wrapped = added_wrapper(joint, side.graph, id).is_some();
             match twin.filter(|&twin| (is_wrapped || of_part[id.index()].is_some()) && ops.draws(joint, twin))
             {
-                Some(twin) => drawn.entry(generator(joint, twin)).or_default()[place].push(twin),
+                Some(twin) => {
+                    if let Some(draw) = draws.of(twin) {
+                        drawn.entry(draws.generator(draw).to_string()).or_default()[place].push(twin);
+                    }
+                }
                 None => added.push((place, id)),
             }
         }
@@ -80,11 +86,12 @@ pub(super) fn notes(evidence: &PartitionEvidence) -> Option<String> {
     ))
 }
 
-/// The draws that are added, lost or in another order than in the joint graph.
-pub(super) fn strayed_draws(evidence: &PartitionEvidence) -> Vec<Finding> {
-    let Ok(composition) = evidence.composition.as_ref() else { return Vec::new() };
+/// The draws that are added, lost or in another order than in the joint graph; and why that is not known, where it is
+/// not known which generator is drawn from.
+pub(super) fn strayed_draws(evidence: &PartitionEvidence) -> (Vec<Finding>, Option<String>) {
+    let Ok(composition) = evidence.composition.as_ref() else { return Default::default() };
     let (joint, ops) = (evidence.joint.graph, &evidence.joint.ops);
-    let mut findings = Vec::new();
+    let (mut findings, mut doubt) = (Vec::new(), None);
     let (drawn, added) = drawn(evidence, composition);
     for (place, id) in added {
         let (side, part) = evidence.parts()[place];
@@ -114,12 +121,17 @@ pub(super) fn strayed_draws(evidence: &PartitionEvidence) -> Vec<Finding> {
                 .contrast("the joint graph draws it, for something that it returns", "neither part does"),
         );
     }
-    for [forward, backward] in drawn.values() {
+    for (generator, [forward, backward]) in &drawn {
         let own = own(forward, backward);
         let sequences = [("forward draws", forward), ("backward draws", &own)];
         let found = sequences.iter().find_map(|(part, sequence)| Some((part, swapped(sequence)?)));
         let Some((part, [first, second])) = found else { continue };
         let (first, second) = (joint.name(first), joint.name(second));
+        if generator.is_empty() {
+            let why = format!("{part} {first} before {second}; whether they share a generator is not known");
+            doubt = doubt.or(Some(why));
+            continue;
+        }
         findings.push(
             evidence
                 .finding(RULE, format!("{part} {first} before {second}"))
@@ -130,7 +142,7 @@ pub(super) fn strayed_draws(evidence: &PartitionEvidence) -> Vec<Finding> {
                 ),
         );
     }
-    findings
+    (findings, doubt)
 }
 
 /// Whether a node draws from a generator that goes on from draw to draw.
@@ -144,19 +156,4 @@ fn draws_anew(joint: &Graph, side: &AnalyzedGraph, id: NodeId) -> bool {
         Some(kind) => kind == Wrapper::Save,
         None => item_of_added(joint, side.graph, id).is_none() && is_draw(side.graph, &side.ops, id),
     }
-}
-
-/// What names the generator of a draw: its device, and the generator that it is given.
-fn generator(graph: &Graph, id: NodeId) -> String {
-    fn device(graph: &Graph, out: Out) -> Option<&str> {
-        match out {
-            Out::Tensor(tensor) => Some(graph.text(graph.tensor(tensor).device)),
-            Out::Tuple(span) => graph.outs(span).iter().find_map(|&out| device(graph, out)),
-            _ => None,
-        }
-    }
-    let kwargs = graph.values(graph.node(id).kwargs).chunks_exact(2);
-    let given = kwargs.filter(|pair| matches!(pair[0], Value::Str(key) if graph.text(key) == "generator"));
-    let given = given.map(|pair| pair[1]).find(|&value| value != Value::None);
-    format!("{:?} {given:?}", device(graph, graph.node(id).out))
 }

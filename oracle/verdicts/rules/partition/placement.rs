@@ -243,9 +243,11 @@ pub(super) fn effects_once_in_order(evidence: &PartitionEvidence) -> Checked {
                 .contrast(misread.describe_joint(), misread.describe_composed("forward")),
         );
     }
-    findings.extend(super::draws::strayed_draws(evidence));
-    match unknown {
-        Some(why) if findings.is_empty() => Checked::undecided(Code::UnknownOperator, why),
+    let (strayed, doubt) = super::draws::strayed_draws(evidence);
+    findings.extend(strayed);
+    match (unknown, doubt) {
+        (Some(why), _) if findings.is_empty() => Checked::undecided(Code::UnknownOperator, why),
+        (_, Some(why)) if findings.is_empty() => Checked::undecided(Code::UncertainDependence, why),
         _ => {
             let graphs = [&evidence.joint, &evidence.forward, &evidence.backward];
             Checked::found(findings, unlooked(graphs, "the parts of a partition"))
