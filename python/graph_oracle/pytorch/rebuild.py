@@ -14,7 +14,6 @@ tensors, numbers or symbols.
 """
 
 import operator
-import re
 import time
 from collections.abc import Callable
 from contextlib import contextmanager
@@ -237,11 +236,13 @@ class _Builder:
             target = entry["target"]
             if op == "output":
                 args = [tuple(args[0]) if len(args) == 1 and isinstance(args[0], list) else a for a in args]
-            elif op == "placeholder" and target == name:
-                target = re.sub(r"\W", "_", name)
         else:
             raise Refused(f"{name} is a {op}")
-        node = self.graph.create_node(op, target, tuple(args), kwargs, name=name)
+        # fx makes each name one that Python takes, but for a node called None.
+        node = self.graph.create_node(op, target, tuple(args), kwargs, name="None_" if name == "None" else name)
+        if op == "placeholder" and target == name:
+            # A parameter of the generated function.
+            node.target = node.name
         self.nodes[name] = node
         self.rebuilt.names[node.name] = name
         self.tag(entry, node)
