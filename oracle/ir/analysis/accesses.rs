@@ -7,7 +7,7 @@
 //!
 //! A collective reads its inputs until its wait, and its result is there only then: the wait *releases* the
 //! former and *lands* the latter. Of several waits for one value the first in the list does so; the others do
-//! nothing.
+//! nothing. An input that is waited for came in flight, and lands too.
 
 use super::bytes::ByteSet;
 use super::collectives::Collectives;
@@ -49,6 +49,9 @@ pub(super) fn collect(
                 }
                 while let Some(ending) = next_ending.next_if(|ending| ending.wait == id) {
                     collector.end(ending, collectives);
+                }
+                if mode == Mode::Physical && collectives.idle_waits.binary_search(&id).is_ok() {
+                    collector.land_inputs(id);
                 }
             }
         }
@@ -179,6 +182,22 @@ impl Collector<'_> {
                 self.accesses.push(access);
             }
         }
+    }
+
+    /// A wait for what the graph was given.
+    fn land_inputs(&mut self, wait: NodeId) {
+        let graph = self.graph;
+        graph.for_each_input(wait, &mut |value| {
+            let shown = self.storages.all_parts(value);
+            let given: Vec<Part> =
+                shown.filter(|part| self.storages.storage(part.storage).external).copied().collect();
+            let has_landed = |part: &Part| {
+                let lands = |access: &Access| access.touch == Touch::Land && access.part == *part;
+                self.accesses.iter().any(lands)
+            };
+            let given: Vec<Part> = given.into_iter().filter(|part| !has_landed(part)).collect();
+            self.parts(wait, &given, Touch::Land, true);
+        });
     }
 
     fn end(&mut self, ending: &Ending, collectives: &Collectives) {

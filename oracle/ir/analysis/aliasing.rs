@@ -24,6 +24,8 @@ pub(super) struct Aliasing<'a> {
     /// and strides of a window are the recorded ones; where it begins may not be.
     start: Vec<Option<i64>>,
     inputs: FxHashMap<StorageId, StorageIndex>,
+    /// By target.
+    attributes: FxHashMap<&'a str, StorageIndex>,
     /// Nodes that return tuples or mappings in a tuple.
     nested: FixedBitSet,
     /// Storages to be made one: pairs.
@@ -60,6 +62,7 @@ impl<'a> Aliasing<'a> {
             start: vec![None; result.places.len()],
             result,
             inputs: FxHashMap::default(),
+            attributes: FxHashMap::default(),
             nested,
             merged: Vec::new(),
         }
@@ -133,7 +136,9 @@ impl<'a> Aliasing<'a> {
 
     fn input(&mut self, id: NodeId, i: usize, place: usize) {
         let recorded = self.tensor(place).and_then(|t| t.storage);
-        match recorded.and_then(|s| self.inputs.get(&s)) {
+        let attribute = Some(self.graph.target(id)).filter(|_| self.graph.node(id).op == Op::GetAttr);
+        let known = recorded.and_then(|s| self.inputs.get(&s));
+        match known.or_else(|| self.attributes.get(attribute?)) {
             // Another name of an input that came before.
             Some(&storage) => {
                 let bytes = self.recorded_bytes(place);
@@ -146,6 +151,9 @@ impl<'a> Aliasing<'a> {
                 self.result.storages[storage.index()].external = true;
                 if let Some(recorded) = recorded {
                     self.inputs.insert(recorded, storage);
+                }
+                if let Some(attribute) = attribute {
+                    self.attributes.insert(attribute, storage);
                 }
             }
             None => {}

@@ -38,6 +38,15 @@ pub struct Step {
 /// Whether an order exists in which the nodes of each group come together; the shortest cycle where none does.
 /// Groups that share a node count as one.
 pub fn check_contraction<G: EdgeSource>(edges: G, groups: &[Vec<NodeId>]) -> Result<(), ContractedCycle> {
+    check_contraction_besides(edges, groups, |_, _| false)
+}
+
+/// [`check_contraction`], where an edge within a group does not count if it `is_kept` by the nodes coming together.
+pub fn check_contraction_besides<G: EdgeSource>(
+    edges: G,
+    groups: &[Vec<NodeId>],
+    is_kept: impl Fn(NodeId, NodeId) -> bool,
+) -> Result<(), ContractedCycle> {
     let n = edges.node_count();
     let mut joined = UnionFind::<u32>::new(n);
     let mut group_of = vec![u32::MAX; n];
@@ -59,10 +68,11 @@ pub fn check_contraction<G: EdgeSource>(edges: G, groups: &[Vec<NodeId>]) -> Res
         }
         of[id.index()] = NodeId(contracted[root]);
     }
+    let counts = |id: NodeId, next: &NodeId| of[id.index()] != of[next.index()] || !is_kept(id, *next);
     let mut blockers = vec![0u32; count as usize];
     let mut pairs = Vec::with_capacity(2 * n);
     for id in (0..n as u32).map(NodeId) {
-        for next in edges.after(id) {
+        for next in edges.after(id).filter(|next| counts(id, next)) {
             blockers[of[next.index()].index()] += 1;
             pairs.push((of[id.index()], of[next.index()]));
         }
@@ -95,7 +105,8 @@ pub fn check_contraction<G: EdgeSource>(edges: G, groups: &[Vec<NodeId>]) -> Res
         if after[here.index()] == NodeId(u32::MAX) || edge_from[here.index()].is_some() {
             continue;
         }
-        if let Some(to) = edges.after(id).find(|to| of[to.index()] == after[here.index()]) {
+        let is_next = |to: &NodeId| of[to.index()] == after[here.index()] && counts(id, to);
+        if let Some(to) = edges.after(id).find(is_next) {
             let group = group_of[to.index()];
             let group = (group != u32::MAX).then_some(group as usize);
             edge_from[here.index()] = Some(Step { from: id, to, group });

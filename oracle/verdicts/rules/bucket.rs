@@ -4,10 +4,10 @@ use super::values::ValueResult;
 use super::{Checked, Code, Evidence, Stage};
 use crate::analysis::TopologicalOrder;
 use crate::analysis::collectives::CollectiveCall;
-use crate::analysis::contraction::check_contraction;
+use crate::analysis::contraction::check_contraction_besides;
 use crate::graph::{Dim, Dtype, Graph, NodeId, Tensor};
-use crate::ops::Collective;
 use crate::ops::shape::Packing;
+use crate::ops::{Collective, Kind};
 use rustc_hash::FxHashSet;
 use std::fmt::Display;
 
@@ -84,7 +84,10 @@ pub(super) fn contracted_acyclic(evidence: &Evidence) -> Checked {
     if groups.is_empty() {
         return Checked::Findings(Vec::new());
     }
-    let Err(cycle) = check_contraction(before.dependences(), &groups) else {
+    // That a wait comes after another one of its bucket is kept: the bucket's wait is both.
+    let is_wait = |id| before.ops.get(before.graph, id).kind == Kind::Wait;
+    let is_kept = |from, to| is_wait(from) && is_wait(to);
+    let Err(cycle) = check_contraction_besides(before.dependences(), &groups, is_kept) else {
         return Checked::Findings(Vec::new());
     };
     let uncertain = cycle.steps.iter().find_map(|step| before.doubt(step.from, step.to));

@@ -1,5 +1,6 @@
 //! `comm/*`: every collective is sent once, waited for once, and in the same order by all ranks.
 
+use super::overlap;
 use super::proved::{self, Packing, is_padded};
 use super::values::{ValueMethod, ValueResult};
 use super::{AnalyzedGraph, Checked, Code, Evidence, Finding, Merge, Stage};
@@ -7,8 +8,8 @@ use crate::analysis::bytes::Overlap;
 use crate::analysis::sequences::Permuted;
 use crate::analysis::storages::Touch;
 use crate::analysis::{Access, CollectiveCall, Computed, GroupName, computed};
-use crate::graph::{Dtype, Graph, NodeId, Places};
-use crate::ops::{Collective, Kind};
+use crate::graph::{Dtype, Graph, NodeId, Op, Places};
+use crate::ops::{Collective, Kind, OpInfo};
 use crate::semantics::symbolic::Member;
 use crate::threads;
 use crate::words;
@@ -578,7 +579,7 @@ pub(super) fn wait_before_use(evidence: &Evidence) -> Checked {
     for (side, stage) in evidence.stages() {
         // A list that is still to be sorted does not say what runs meanwhile.
         let faults = match std::ptr::eq(side, &*evidence.after) {
-            true => faults_of_waiting(side),
+            true => [faults_of_waiting(side), faults_of_inputs(&evidence.before, side)].concat(),
             false => faults_of_waits(side),
         };
         for fault in faults {
@@ -605,6 +606,7 @@ pub(super) fn wait_before_use(evidence: &Evidence) -> Checked {
 }
 
 /// A launch without its one wait, or a reader that does not wait.
+#[derive(Clone)]
 pub(super) struct WaitFault {
     pub(super) node: NodeId,
     pub(super) kind: &'static str,
@@ -728,6 +730,73 @@ fn writes_into_what_is_sent(side: &AnalyzedGraph) -> Vec<WaitFault> {
     faults
 }
 
+/// The graph's inputs that it waits for, by place, each with its first wait: they are in flight until then.
+fn inputs_in_flight(side: &AnalyzedGraph) -> BTreeMap<usize, (NodeId, NodeId)> {
+    let graph = side.graph;
+    let mut found = BTreeMap::new();
+    let inputs: Vec<NodeId> = graph.ids().filter(|&id| graph.node(id).op == Op::Placeholder).collect();
+    for &wait in &side.collectives.idle_waits {
+        let mut at = wait;
+        while side.is_wait(at) || side.ops.call(graph, at).is_some_and(OpInfo::is_view) {
+            match side.edges.inputs(at).first() {
+                Some(&input) if input < at => at = input,
+                _ => break,
+            }
+        }
+        if let Some(place) = inputs.iter().position(|&input| input == at) {
+            let (_, first) = found.entry(place).or_insert((at, wait));
+            *first = wait.min(*first);
+        }
+    }
+    found
+}
+
+/// Who touches what an input holds before `wait`: nodes in list order, waits aside.
+fn before_wait(side: &AnalyzedGraph, input: NodeId, wait: NodeId) -> impl Iterator<Item = NodeId> {
+    let storages = side.storages();
+    let accesses = storages.all_parts(input).flat_map(move |part| storages.accesses_of(part.storage));
+    let is_early = move |id: &NodeId| *id < wait && !side.is_wait(*id);
+    accesses.map(|access| access.node).filter(is_early)
+}
+
+/// Inputs that the graph before waits for, and that the graph after touches without that wait.
+pub(super) fn faults_of_inputs(before: &AnalyzedGraph, after: &AnalyzedGraph) -> Vec<WaitFault> {
+    let (old, new) = (inputs_in_flight(before), inputs_in_flight(after));
+    let mut faults = Vec::new();
+    for (place, (input, wait)) in old {
+        let name = before.graph.name(input);
+        let is_input = |id: &NodeId| after.graph.node(*id).op == Op::Placeholder;
+        let Some(own) = after.graph.ids().filter(is_input).nth(place) else { continue };
+        let expected = format!("{name} may be in flight until {}", before.graph.name(wait));
+        let Some(&(_, first)) = new.get(&place) else {
+            faults.push(WaitFault {
+                node: own,
+                kind: "never",
+                title: format!("{name} is never waited for"),
+                nodes: vec![own],
+                expected,
+                observed: "no node waits for it".into(),
+            });
+            continue;
+        };
+        // Who raced before may have another name now.
+        let raced = before_wait(before, input, wait).next().is_some();
+        let early = before_wait(after, own, first).next().filter(|_| !raced);
+        if let Some(early) = early {
+            let user = after.graph.name(early);
+            faults.push(WaitFault {
+                node: early,
+                kind: "raw",
+                title: format!("{user} uses {name} before it is waited for"),
+                nodes: vec![early, own],
+                expected,
+                observed: format!("{user} comes before {}", after.graph.name(first)),
+            });
+        }
+    }
+    faults
+}
+
 /// Whether two launches agree in all but what they move.
 fn same_terms(a: &CollectiveCall, b: &CollectiveCall) -> bool {
     let terms = |call: &CollectiveCall| (call.kind, call.group_size);
@@ -775,5 +844,11 @@ pub(super) fn describe(graph: &Graph, call: &CollectiveCall) -> String {
         })
         .collect();
     let dtype = graph.tensor_of(call.node).or_else(|| graph.tensor_at(call.node, 0)).map(|t| t.dtype.name());
-    text + &format!(", {} of {} elements", dtype.unwrap_or("?"), sizes.join(" + "))
+    text += &format!(", {} of {} elements", dtype.unwrap_or("?"), sizes.join(" + "));
+    if graph.target(call.node).starts_with("_c10d_functional.all_reduce_.")
+        && let Some(strides) = call.inputs.first().and_then(|&input| overlap::strides_in_memory(graph, input))
+    {
+        text += &format!(" with strides {strides:?}");
+    }
+    text
 }

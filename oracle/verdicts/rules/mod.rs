@@ -305,7 +305,7 @@ pub static CATALOGUE: &[Rule<Rewrites>] = &[
         severity: Severity::Soundness,
         passes: REWRITES,
         statement: "Every collective is waited for exactly once, before any use of its value, and what it sends is not \
-                    written until then.",
+                    written until then. An input that the graph before waits for is in flight until its first wait.",
         reason: "Its value is undefined until then, and so is what it sends.",
         check: comm::wait_before_use,
     },

@@ -2,8 +2,9 @@
 //!
 //! # Those that PyTorch refuses
 //!
-//! Source: `aten/src/ATen/MemoryOverlap.cpp`, as `TensorIterator` asks it. `masked_fill_`, fills by a number, `index_put_`
-//! and reductions are let pass there too; memory that is not dense is not compared.
+//! Source: `aten/src/ATen/MemoryOverlap.cpp`, as `TensorIterator` asks it: `masked_fill_`, fills by a number and
+//! reductions are let pass there too; memory that is not dense is not compared. What writes by index (`scatter_`,
+//! `index_put_`, ...) refuses operands that share any memory with what it writes, the same window too.
 //!
 //! # Those that nobody refuses: `rewrite/overlapping-writes`
 //!
@@ -14,7 +15,7 @@
 
 use super::{AnalyzedGraph, Checked, Code, Evidence, Stage};
 use crate::analysis::storages::{StorageIndex, Storages};
-use crate::graph::{Dim, DimsId, Graph, NodeId, Value};
+use crate::graph::{Dim, DimsId, Graph, NodeId};
 use crate::ops::{Bound, Fill, Kind, Matmul, Move, OpInfo, Ops, Random, Schema};
 use rustc_hash::FxHashMap;
 
@@ -53,10 +54,30 @@ fn looks_for_shared_elements(info: &OpInfo, schema: &Schema, bound: &Bound) -> b
     }
 }
 
+/// What may share no memory at all with the tensor that it writes by index.
+const BY_INDEX: [&str; 8] = [
+    "_index_put_impl_",
+    "index_add_",
+    "index_copy_",
+    "index_fill_",
+    "index_put_",
+    "scatter_",
+    "scatter_add_",
+    "scatter_reduce_",
+];
+
 fn refusal(graph: &Graph, info: &OpInfo, storages: &Storages, id: NodeId) -> Option<String> {
     let schema = info.schema.as_ref().filter(|schema| schema.mutated().next().is_some())?;
     let bound = Bound::new(graph, id, schema).ok()?;
-    if !looks_for_shared_elements(info, schema, &bound) {
+    if schema.namespace == "_c10d_functional" && schema.name == "all_reduce_" {
+        let into = bound.node("input").filter(|&into| has_gaps(graph, into))?;
+        return Some(format!(
+            "{} is reduced in place, and its elements do not lie side by side: NCCL refuses it, gloo reduces other bytes",
+            graph.name(into)
+        ));
+    }
+    let by_index = BY_INDEX.contains(&schema.name.as_str()) && schema.namespace == "aten";
+    if !by_index && !looks_for_shared_elements(info, schema, &bound) {
         return None;
     }
     // PyTorch leaves a copy of a tensor onto itself out.
@@ -70,35 +91,75 @@ fn refusal(graph: &Graph, info: &OpInfo, storages: &Storages, id: NodeId) -> Opt
     let written = schema.params.iter().filter(|param| param.write).flat_map(|param| bound.nodes(&param.name));
     for into in written {
         let Some(window) = Window::of(graph, storages, into) else { continue };
-        if !window.is_dense && window.repeats && !is_own(&window) {
+        let looks = looks_for_shared_elements(info, schema, &bound);
+        if looks && !window.is_dense && window.repeats && !is_own(&window) {
             return Some(format!(
                 "elements of {} share memory, and it is written in place",
                 graph.name(into)
             ));
         }
     }
-    if !(is_copy || info.kind.is_elementwise()) {
+    if !(is_copy || by_index || info.kind.is_elementwise()) {
         return None;
     }
-    let target = schema.params.iter().position(|param| param.write && !param.keyword_only)?;
-    let node = |index| match bound.given(index) {
-        Some(Value::Node(node)) => Some(node),
-        _ => None,
-    };
-    let into = node(target)?;
+    let target = schema.params.iter().find(|param| param.write && !param.keyword_only)?;
+    let into = bound.node(&target.name)?;
     let window = Window::of(graph, storages, into)?;
-    let others: Vec<(NodeId, Window)> = (0..schema.params.len())
-        .filter(|&index| index != target)
-        .filter_map(|index| Some((node(index)?, Window::of(graph, storages, node(index)?)?)))
+    let others = schema.params.iter().filter(|param| param.name != target.name);
+    // By a mask one number is filled in.
+    let is_number = |node| graph.tensor_of(node).is_some_and(|tensor| graph.numel(tensor) == Some(1));
+    let others: Vec<(NodeId, Window)> = others
+        .flat_map(|param| bound.nodes(&param.name))
+        .filter(|&node| !(by_index && is_number(node)))
+        .filter_map(|node| Some((node, Window::of(graph, storages, node)?)))
         .filter(|(_, of)| of.storage == window.storage)
         .collect();
     let name = graph.name(into);
-    let partly = |of: &Window| {
-        let is_whole = (of.start, of.end, &of.strides) == (window.start, window.end, &window.strides);
-        window.is_dense && of.is_dense && of.start < window.end && window.start < of.end && !is_whole
+    let is_whole =
+        |of: &Window| (of.start, of.end, &of.strides) == (window.start, window.end, &window.strides);
+    let meets = |of: &Window| {
+        let is_let_pass = is_whole(of) && !by_index;
+        window.is_dense && of.is_dense && of.start < window.end && window.start < of.end && !is_let_pass
     };
-    let (other, _) = others.iter().find(|(_, of)| partly(of))?;
-    Some(format!("{name} is written in place, and partly shares memory with {}", graph.name(*other)))
+    let (other, of) = others.iter().find(|(_, of)| meets(of))?;
+    let shares = if is_whole(of) { "shares" } else { "partly shares" };
+    Some(format!("{name} is written in place, and {shares} memory with {}", graph.name(*other)))
+}
+
+/// Whether a tensor leaves gaps between its elements, or has several of them in one place.
+fn has_gaps(graph: &Graph, node: NodeId) -> bool {
+    let Some(tensor) = graph.tensor_of(node) else { return false };
+    let layout = graph.sizes(tensor.shape).zip(graph.sizes(tensor.stride));
+    layout.is_some_and(|(sizes, strides)| !sizes.contains(&0) && !is_dense(&large_dims(&sizes, &strides)))
+}
+
+/// The strides of the dimensions of several elements, where they do not lie row by row.
+pub(super) fn strides_in_memory(graph: &Graph, node: NodeId) -> Option<Vec<i64>> {
+    let tensor = graph.tensor_of(node)?;
+    let (sizes, strides) = graph.sizes(tensor.shape).zip(graph.sizes(tensor.stride))?;
+    let dims = strides.into_iter().zip(sizes).filter(|&(_, size)| size > 1);
+    let mut inward: Vec<(i64, i64)> = dims.collect();
+    let strides = inward.iter().map(|&(stride, _)| stride).collect();
+    inward.reverse();
+    (!is_dense(&inward)).then_some(strides)
+}
+
+/// Strides and sizes of the dimensions of several elements, from the smallest stride on.
+fn large_dims(sizes: &[i64], strides: &[i64]) -> Vec<(i64, i64)> {
+    let dims = strides.iter().copied().zip(sizes.iter().copied());
+    let mut large: Vec<(i64, i64)> = dims.filter(|&(_, size)| size > 1).collect();
+    large.sort_unstable();
+    large
+}
+
+/// Whether elements lie side by side, in any order of these dimensions.
+fn is_dense(dims: &[(i64, i64)]) -> bool {
+    let mut count = Some(1i64);
+    dims.iter().all(|&(stride, size)| {
+        let fits = Some(stride) == count;
+        count = count.and_then(|count| count.checked_mul(size));
+        fits
+    })
 }
 
 /// Where a tensor with elements lies: bytes of a storage.
@@ -130,15 +191,11 @@ impl Window {
         if sizes.contains(&0) || sizes.len() != strides.len() {
             return None;
         }
-        let mut large: Vec<(i64, i64)> = strides.into_iter().zip(sizes).filter(|&(_, n)| n > 1).collect();
-        let strides = large.iter().map(|&(stride, _)| stride).collect();
-        large.sort_unstable();
-        let mut count = 1i64;
-        let mut is_dense = true;
-        for &(stride, size) in &large {
-            is_dense &= stride == count;
-            count = count.checked_mul(size)?;
-        }
+        let large = large_dims(&sizes, &strides);
+        let count = large.iter().try_fold(1i64, |count, &(_, size)| count.checked_mul(size))?;
+        let is_dense = is_dense(&large);
+        let strides =
+            strides.into_iter().zip(sizes).filter(|&(_, n)| n > 1).map(|(stride, _)| stride).collect();
         let itemsize = tensor.dtype.itemsize() as i64;
         let start = tensor.offset.checked_mul(itemsize)?;
         let end = start.checked_add(count.checked_mul(itemsize)?)?;
@@ -164,8 +221,7 @@ fn elements_share(graph: &Graph, (shape, stride): (DimsId, DimsId)) -> Option<bo
     if sizes.contains(&0) {
         return Some(false);
     }
-    let mut dims: Vec<(i64, i64)> = strides.into_iter().zip(sizes).filter(|&(_, size)| size > 1).collect();
-    dims.sort_unstable();
+    let dims = large_dims(&sizes, &strides);
     // Each dimension steps over all that the ones inside it reach.
     let mut reach = Some(0i64);
     let is_apart = dims.iter().all(|&(stride, size)| {

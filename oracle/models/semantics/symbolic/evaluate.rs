@@ -112,7 +112,7 @@ impl<'g> Machine<'_, 'g> {
                     position += 1;
                     self.placeholder(input, &mut held, &mut recorded)
                 }
-                Op::GetAttr => self.attribute(&mut constants),
+                Op::GetAttr => self.attribute(&mut constants, &mut recorded),
                 Op::Call => self.call(),
                 Op::Output => {
                     self.output();
@@ -222,13 +222,9 @@ impl<'g> Machine<'_, 'g> {
             return Ok(self.done(fresh));
         };
         let count = layout::numel(&sizes).ok_or(Reason::Overflow)?;
-        if let Some(&storage) = tensor.storage.and_then(|id| recorded.get(&id)) {
-            // Another window on an input that came before.
-            let shared = self.window(storage, tensor.offset, &sizes, &strides, tensor.dtype);
-            if self.eval.shown(self.arena, shared, self.content(shared)).is_ok() {
-                held.push(Held { holder: node, tensor: shared, content: self.content(shared) });
-                return Ok(self.done(shared));
-            }
+        if let Some(shared) = self.another_window(&tensor, &sizes, &strides, recorded) {
+            held.push(Held { holder: node, tensor: shared, content: self.content(shared) });
+            return Ok(self.done(shared));
         }
         let value = match input {
             Input::Given(value) if self.arena.len(value) == count => value,
@@ -249,6 +245,19 @@ impl<'g> Machine<'_, 'g> {
         }
         held.push(Held { holder: node, tensor: fresh, content: self.content(fresh) });
         Ok(self.done(fresh))
+    }
+
+    /// Another window on an input or a constant that came before, by its recorded storage.
+    fn another_window(
+        &mut self,
+        tensor: &crate::graph::Tensor,
+        sizes: &[i64],
+        strides: &[i64],
+        recorded: &FxHashMap<StorageId, u32>,
+    ) -> Option<Tensor> {
+        let &storage = recorded.get(&tensor.storage?)?;
+        let shared = self.window(storage, tensor.offset, sizes, strides, tensor.dtype);
+        self.eval.shown(self.arena, shared, self.content(shared)).is_ok().then_some(shared)
     }
 
     /// The window of an input whose logical value is known, on a storage that may hold more than it shows.
@@ -319,7 +328,11 @@ impl<'g> Machine<'_, 'g> {
         Produced::Number(self.take_key())
     }
 
-    fn attribute(&mut self, constants: &mut Constants<'g>) -> Result<Produced, Reason> {
+    fn attribute(
+        &mut self,
+        constants: &mut Constants<'g>,
+        recorded: &mut FxHashMap<StorageId, u32>,
+    ) -> Result<Produced, Reason> {
         let (graph, name) = (self.graph, self.target_symbol());
         let Out::Tensor(id) = graph.node(self.node).out else { return Ok(Produced::Attribute(name)) };
         let tensor = *graph.tensor(id);
@@ -327,6 +340,11 @@ impl<'g> Machine<'_, 'g> {
         if let Some(held) = constants.get(target).filter(|held| graph.tensor_of(held.holder) == Some(&tensor))
         {
             return Ok(self.done(held.tensor));
+        }
+        if let (Some(sizes), Some(strides)) = (graph.sizes(tensor.shape), graph.sizes(tensor.stride))
+            && let Some(shared) = self.another_window(&tensor, &sizes, &strides, recorded)
+        {
+            return Ok(self.done(shared));
         }
         let source = self.arena.source_of(Source::Attribute { name }, Some(name), Traits::default());
         let fresh = match (self.graph.sizes(tensor.shape), self.graph.sizes(tensor.stride)) {
@@ -340,6 +358,9 @@ impl<'g> Machine<'_, 'g> {
                 self.fresh_symbolic(value, tensor.dtype)
             }
         };
+        if let Some(id) = tensor.storage {
+            recorded.entry(id).or_insert(fresh.storage);
+        }
         let content = self.content(fresh);
         constants.entry(target).or_insert(Held { holder: self.node, tensor: fresh, content });
         Ok(self.done(fresh))

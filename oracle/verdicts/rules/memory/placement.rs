@@ -18,7 +18,8 @@ pub(super) fn disjoint(evidence: &MemoryEvidence) -> Checked {
     let (mut findings, mut doubt) = (Vec::new(), None);
     let index: FxHashMap<&str, usize> =
         offsets.iter().enumerate().map(|(i, o)| (o.name.as_str(), i)).collect();
-    let last = (replay.steps.steps.len() as u32).saturating_sub(1);
+    // What is not freed lives on after the last step.
+    let never = replay.steps.steps.len() as u32;
     // One arena for each device, in the order in which they are first placed on.
     let mut arenas: Vec<(Option<Str>, Vec<Placement>)> = Vec::new();
     let mut arena_of: FxHashMap<Option<Str>, usize> = FxHashMap::default();
@@ -49,7 +50,7 @@ pub(super) fn disjoint(evidence: &MemoryEvidence) -> Checked {
             offset: offset.offset,
             bytes,
             start: life.start.unwrap_or(0),
-            end: life.end.unwrap_or(last).max(life.start.unwrap_or(0)),
+            end: life.end.unwrap_or(never).max(life.start.unwrap_or(0)),
             in_place_of: None,
         });
     }

@@ -1,6 +1,6 @@
 //! What crosses from forward to backward, and what goes in and out: inputs, outputs, signatures, order.
 
-use super::super::comm::faults_of_waiting;
+use super::super::comm::{faults_of_inputs, faults_of_waiting};
 use super::super::{Checked, Code, Finding};
 use super::evidence::{BackwardInput, PartitionEvidence, Saved, ValueClass, class_of, is_tangent};
 use super::records::{is_guessed, layout, other_layout};
@@ -598,6 +598,17 @@ fn used_in_flight(evidence: &PartitionEvidence) -> Vec<Finding> {
     let excused: FxHashSet<&str> =
         faults_of_waiting(&evidence.joint).into_iter().map(|fault| joint.name(fault.node)).collect();
     let mut findings = Vec::new();
+    if let Some(composed) = &evidence.composed {
+        for fault in faults_of_inputs(&evidence.joint, composed) {
+            let names = fault.nodes.iter().map(|&node| composed.graph.name(node));
+            findings.push(
+                evidence
+                    .finding("comm/no-unwaited-crossing", fault.title)
+                    .nodes(evidence, names)
+                    .contrast(fault.expected, fault.observed),
+            );
+        }
+    }
     for (side, part) in evidence.parts() {
         for fault in faults_of_waiting(side) {
             let name = side.graph.name(fault.node);

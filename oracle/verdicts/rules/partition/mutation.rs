@@ -8,6 +8,8 @@ use super::super::Checked;
 use super::compose::Origin;
 use super::evidence::PartitionEvidence;
 use super::terms::Versions;
+use crate::analysis::bytes::Overlap;
+use crate::analysis::storages::Part;
 use crate::graph::{NodeId, Op};
 use crate::ops::Kind;
 use crate::rules::AnalyzedGraph;
@@ -155,11 +157,19 @@ pub(super) fn saved_alias_is_current(evidence: &PartitionEvidence) -> Checked {
             .contrast(misread.describe_joint(), misread.describe_composed("backward"))
     });
     let mut findings: Vec<_> = told.collect();
-    for saved in &evidence.saved {
-        let Some(joint) = saved.joint.filter(|id| evidence.tags[id.index()].written_by_runtime) else {
-            continue;
+    let (joint, storages) = (evidence.joint.graph, evidence.joint.storages());
+    let written = joint.ids().filter(|id| evidence.tags[id.index()].written_by_runtime);
+    let written: Vec<&Part> = written.flat_map(|id| storages.all_parts(id)).collect();
+    for id in evidence.saved.iter().filter_map(|saved| saved.joint) {
+        let is_written = |part: &Part| {
+            let meets =
+                |of: &&Part| of.storage == part.storage && of.bytes.overlap(part.bytes) == Overlap::Yes;
+            part.certain && written.iter().any(meets)
         };
-        let name = evidence.joint.graph.name(joint);
+        if !storages.all_parts(id).any(is_written) {
+            continue;
+        }
+        let name = joint.name(id);
         findings.push(
             evidence
                 .finding(RULE, format!("{name} is saved, and the runtime writes it after forward"))
