@@ -1,8 +1,8 @@
 """Passes of PyTorch as functions to fuzz: `graph-oracle fuzz rewrite --python graph_oracle.pytorch.peers:NAME`.
 
-`PEERS` names each pass, as PyTorch does, and says how Inductor calls it. A call gives the pass what Inductor gives it:
-a functional graph, the settings under which the pass runs, and after it what Inductor does before anyone reads the
-result (a sort, metadata brought up to date). Settings are put back afterwards.
+`PEERS` names each pass, as PyTorch does, and says how Inductor calls it; `a+b` is the pass `a` and then `b`. A call
+gives the pass what Inductor gives it: a functional graph, the settings under which the pass runs, and after it what
+Inductor does before anyone reads the result (a sort, metadata brought up to date). Settings are put back afterwards.
 
 Not here are passes on scheduler nodes (passes/memory.py, passes/schedule.py), partitioners (passes/partition.py), and
 passes on what these graphs cannot hold: modules and methods (pre-grad), weights as constants (freezing).
@@ -360,7 +360,24 @@ PEERS: dict[str, Peer] = {
 }
 
 
-def __getattr__(name: str) -> Peer:
+@dataclass(frozen=True)
+class InTurn:
+    """Several passes, each on what the one before it leaves."""
+
+    peers: tuple[Peer, ...]
+    without: tuple[str, ...] = Peer.without
+
+    def __call__(self, gm: fx.GraphModule) -> fx.GraphModule:
+        for peer in self.peers:
+            result = peer(gm)
+            gm = result if isinstance(result, fx.GraphModule) else gm
+        return gm
+
+
+def __getattr__(name: str) -> Peer | InTurn:
     if name in PEERS:
         return PEERS[name]
+    names = name.split("+")
+    if all(one in PEERS for one in names):
+        return InTurn(tuple(PEERS[one] for one in names))
     raise AttributeError(f"there is no pass {name}; there are {', '.join(PEERS)}")
