@@ -7,6 +7,7 @@ mod allowed;
 pub mod bodies;
 pub mod candidate;
 pub(crate) mod execute;
+mod functionalized;
 pub(crate) mod memory;
 mod offer;
 pub mod options;

@@ -4,7 +4,7 @@
 //! are the same ([`bodies`]). Where that is not known, two bodies are taken for one, and the verdict says so.
 
 use super::candidate::Outcome;
-use super::{Judgement, Options, Verdict, bodies, judge_pair, verdict, written_lists};
+use super::{Judgement, Options, Verdict, bodies, functionalized, judge_pair, verdict, written_lists};
 use crate::case::PassConfig;
 use crate::family::Gives;
 use crate::graph::Graph;
@@ -106,12 +106,16 @@ pub(super) fn seen_through(
         return None;
     }
     let all = || std::iter::once(before).chain(outcomes.iter().map(|(_, outcome)| &outcome.repaired));
-    let written: Vec<Option<Graph>> = all().map(written_lists::with_items).collect();
+    // Partitions and schedules are compared call by call.
+    let is_rewrite = row.gives == Gives::Graph && row.compares_values;
+    let written = |graph: &Graph| {
+        let functional = is_rewrite.then(|| functionalized::written_out(graph)).flatten();
+        written_lists::with_items(functional.as_ref().unwrap_or(graph)).or(functional)
+    };
+    let written: Vec<Option<Graph>> = all().map(written).collect();
     if written.iter().all(Option::is_none) && !all().any(bodies::has_bodies) {
         return None;
     }
-    // Partitions and schedules are compared call by call.
-    let is_rewrite = row.gives == Gives::Graph && row.compares_values;
     let inlined = |(graph, written): (&Graph, &Option<Graph>)| {
         let own = bodies::with_own_constants(written.as_ref().unwrap_or(graph));
         if is_rewrite { bodies::inlined(&own).unwrap_or(own) } else { own }

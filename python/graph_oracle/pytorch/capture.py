@@ -26,6 +26,7 @@ from contextlib import contextmanager, nullcontext
 
 import torch
 import torch.distributed as dist
+from torch.utils._python_dispatch import _disable_current_modes
 
 from ..arguments import demand_flag, demand_text
 from ..judge import CannotJudge
@@ -82,9 +83,11 @@ def recording(prefix="graph", post_grad=True, joint=True):
         number = number_of(module, backward)
         if inference:
             found.add(kind, kind, module, number)
-        runnable = copy.deepcopy(module)
+        # A compiler that is at work takes every tensor for a fake one, constants too.
+        with _disable_current_modes():
+            runnable, changed = copy.deepcopy(module), copy.deepcopy(module)
         if post_grad:
-            after_post_grad(copy.deepcopy(module), inputs, inference, kind, number)
+            after_post_grad(changed, inputs, inference, kind, number)
 
         def run(args):
             with torch.no_grad():

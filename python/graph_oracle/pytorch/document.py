@@ -17,6 +17,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import fx
+from torch.utils._python_dispatch import _disable_current_modes
 
 from . import groups as made
 from . import ordering, targets, versions
@@ -39,8 +40,7 @@ def document(module, name="graph", kind="forward", **keys):
         known["world"] = {"ranks": dist.get_world_size()}
     source = types.SimpleNamespace(document=known, names={}, symbols={})
     written = export(graph, source, **keys)
-    used = {(ordering.carried(node) or node).target for node in graph.nodes if node.op == "call_function"}
-    written["ops"] = {targets.name_of(target): targets.facts(target) for target in sorted(used, key=targets.name_of)}
+    written["ops"] = dict(sorted(written["ops"].items()))
     shown = [node for node in graph.nodes if not ordering.is_body(node)]
     for entry, node in zip(written["nodes"], shown):
         _origin(entry, node)
@@ -142,15 +142,17 @@ def _meshes() -> dict[str, Any]:
     from torch.distributed.device_mesh import DeviceMesh
 
     found: dict[str, Any] = {}
-    for mesh in [thing for thing in gc.get_objects() if type(thing) is DeviceMesh]:
-        for axis in range(mesh.mesh.ndim):
-            try:
-                name = mesh.get_group(axis).group_name
-            except Exception:
-                continue
-            ranks = mesh.mesh.swapdims(-1, axis).reshape(-1, mesh.mesh.size(axis))
-            if found.get(name, ()) == () or len(ranks) > len(found[name]):
-                found[name] = ranks.tolist()
+    # A compiler that is at work takes every tensor for a fake one.
+    with _disable_current_modes():
+        for mesh in [thing for thing in gc.get_objects() if type(thing) is DeviceMesh]:
+            for axis in range(mesh.mesh.ndim):
+                try:
+                    name = mesh.get_group(axis).group_name
+                except Exception:
+                    continue
+                ranks = mesh.mesh.swapdims(-1, axis).reshape(-1, mesh.mesh.size(axis))
+                if found.get(name, ()) == () or len(ranks) > len(found[name]):
+                    found[name] = ranks.tolist()
     return found
 
 

@@ -163,7 +163,10 @@ class _Writer:
         if isinstance(value, dict):
             return {"dict": [[self.value(k), self.value(v)] for k, v in value.items()]}
         if callable(value):
-            return {"fn": targets.name_of(value)}
+            name = targets.name_of(value)
+            if isinstance(value, torch._ops.OpOverload):
+                self.targets[name] = value
+            return {"fn": name}
         raise TypeError(f"an argument is a {type(value).__name__}, which has no form in the exchange JSON")
 
     def size(self, value):

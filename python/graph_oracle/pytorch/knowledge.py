@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 from torch import fx
+from torch.utils._python_dispatch import _disable_current_modes
 
 from .._oracle import CannotJudge
 from . import ordering, targets
@@ -69,8 +70,10 @@ class Knowledge:
         """What tells an attribute from another of its name: a digest of its values, empty where they are not there."""
         if not isinstance(value, torch.Tensor) or not _has_values(value):
             return ""
-        plain = value.detach().cpu().contiguous().reshape(-1)
-        return hashlib.sha1(plain.view(torch.uint8).numpy().tobytes()).hexdigest()
+        # A compiler that is at work takes every tensor for a fake one.
+        with _disable_current_modes():
+            plain = value.detach().cpu().contiguous().reshape(-1)
+            return hashlib.sha1(plain.view(torch.uint8).numpy().tobytes()).hexdigest()
 
     def carried(self, node: fx.Node) -> ordering.Carried | None:
         """The operator that a call stands for, with what must come before it."""
