@@ -112,8 +112,18 @@ impl Reader {
             depth: 0,
         };
         reading.graph.kind = kind.to_string();
-        for node in graph.getattr(intern!(py, "nodes"))?.try_iter()? {
-            reading.node(&node?)?;
+        let nodes = graph.getattr(intern!(py, "nodes"))?.try_iter()?;
+        let nodes: Vec<Bound<PyAny>> = nodes.collect::<PyResult<_>>()?;
+        // Inputs are bound in their own order, whatever stands between them: effect tokens do.
+        let is_input = |node: &Bound<PyAny>| -> PyResult<bool> {
+            node.getattr(intern!(py, "op"))?.eq(Op::Placeholder.name())
+        };
+        let of_inputs: Vec<bool> = nodes.iter().map(is_input).collect::<PyResult<_>>()?;
+        for wanted in [true, false] {
+            let read = nodes.iter().zip(&of_inputs).filter(|(_, is_input)| **is_input == wanted);
+            for (node, _) in read {
+                reading.node(node)?;
+            }
         }
         let marks = std::mem::take(&mut reading.marks);
         Ok(PyGraph { marks, ..PyGraph::of(reading.finish()?) })

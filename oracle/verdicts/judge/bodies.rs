@@ -18,8 +18,8 @@
 //! It does not unroll loops, nor compare a branch with what stands elsewhere. Bodies of `flex_attention` are told apart
 //! in the same way, and count as functions where they are not recorded.
 
-use crate::graph::{Editor, Graph, NodeId, Op, OrderingEdge, Transcriber, Value};
-use crate::ops::{Kind, Ops};
+use crate::graph::{Editor, Graph, NodeId, Op, OrderingEdge, Out, Tensor, Transcriber, Value};
+use crate::ops::{Kind, OpInfo, Ops};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 
@@ -309,10 +309,87 @@ fn without_unused_attributes(graph: Graph) -> Graph {
     editor.finish()
 }
 
-/// Whether what a body does is seen in what it returns, and nowhere else: new memory, written by nobody else.
-fn is_function(body: &Graph) -> bool {
+/// The graph with views of what a body is given for items that show it: what `invoke_subgraph` returns besides is new
+/// memory.
+pub fn with_items_of_inputs(mut graph: Graph) -> Graph {
+    let mut by_items: FxHashMap<NodeId, bool> = FxHashMap::default();
+    for id in graph.ids() {
+        let Some((call, index)) = item(&graph, id).filter(|(call, _)| graph.target(*call) == INVOKE) else {
+            continue;
+        };
+        if !*by_items.entry(call).or_insert_with(|| is_taken_by_items(&graph, call)) {
+            continue;
+        }
+        let [module, _, given @ ..] = graph.args(call) else { continue };
+        let shown = body(&graph, *module).and_then(|body| shown_input(body, index));
+        let Some(&tensor) = shown.and_then(|place| given.get(place)) else { continue };
+        let (Some(shown), Some(own)) =
+            (node(&graph, tensor).and_then(|tensor| graph.tensor_of(tensor)), graph.tensor_of(id))
+        else {
+            continue;
+        };
+        let (target, args) = match (shown.shape, shown.stride) == (own.shape, own.stride) {
+            true => ("aten.alias.default", vec![tensor]),
+            false => {
+                let (sizes, strides) = (graph.sizes(own.shape), graph.sizes(own.stride));
+                let (Some(sizes), Some(strides)) = (sizes, strides) else { continue };
+                let offset = Value::Int(own.offset);
+                let mut list = |numbers: Vec<i64>| {
+                    let numbers: Vec<Value> = numbers.into_iter().map(Value::Int).collect();
+                    Value::List(graph.push_values(&numbers))
+                };
+                ("aten.as_strided.default", vec![tensor, list(sizes), list(strides), offset])
+            }
+        };
+        let (target, args) = (graph.intern_target(target), graph.push_values(&args));
+        let node = graph.node_mut(id);
+        (node.target, node.args) = (target, args);
+    }
+    // A tracer that has seen a body gives the next call of it the storages of the first.
+    for id in graph.ids() {
+        let call = item(&graph, id).map_or(id, |(call, _)| call);
+        if FUNCTIONS.contains(&graph.target(call)) {
+            let out = graph.node(id).out;
+            graph.node_mut(id).out = without_storages(&mut graph, out);
+        }
+    }
+    graph
+}
+
+fn without_storages(graph: &mut Graph, out: Out) -> Out {
+    match out {
+        Out::Tensor(id) => {
+            let known = Tensor { storage: None, ..*graph.tensor(id) };
+            Out::Tensor(graph.push_tensor(known))
+        }
+        Out::Tuple(span) => {
+            let outs: Vec<Out> = graph.outs(span).to_vec();
+            let outs: Vec<Out> = outs.into_iter().map(|out| without_storages(graph, out)).collect();
+            Out::Tuple(graph.push_outs(&outs))
+        }
+        out => out,
+    }
+}
+
+/// Whether nobody takes the results of a call as a whole.
+fn is_taken_by_items(graph: &Graph, call: NodeId) -> bool {
+    let takes = |id: &NodeId| graph.inputs(*id).contains(&call);
+    graph.ids().filter(takes).all(|id| item(graph, id).is_some_and(|(of, _)| of == call))
+}
+
+/// The place of the input of a body that its result of that number is, or is a view of.
+fn shown_input(body: &Graph, index: usize) -> Option<usize> {
+    let [Value::List(results)] = *body.args(body.output()?) else { return None };
+    let result = node(body, *body.values(results).get(index)?)?;
+    let shown = origin(body, &Ops::of(body), result);
+    body.ids().filter(|&id| body.node(id).op == Op::Placeholder).position(|input| input == shown)
+}
+
+/// Whether what a body does is seen in what it returns, and nowhere else: new memory, written by nobody else. Views of
+/// inputs are none of its results where `items_apart` ([`with_items_of_inputs`]).
+fn is_function(body: &Graph, items_apart: bool) -> bool {
     let ops = Ops::of(body);
-    returns_new_memory(body, &ops) && !acts(body, &ops)
+    returns_new_memory(body, &ops, items_apart) && !acts(body, &ops)
 }
 
 /// Whether a body may do more than compute: write, draw, communicate, or what nobody knows.
@@ -328,9 +405,12 @@ fn acts(body: &Graph, ops: &Ops) -> bool {
     })
 }
 
-/// Whether nothing that a body returns is, or may show, what it is given.
-fn returns_new_memory(body: &Graph, ops: &Ops) -> bool {
-    let mut open: Vec<NodeId> = body.output().into_iter().flat_map(|output| body.inputs(output)).collect();
+/// Whether nothing that a body returns is, or may show, what it is given; what certainly shows it aside, where
+/// `items_apart`.
+fn returns_new_memory(body: &Graph, ops: &Ops, items_apart: bool) -> bool {
+    let returned = body.output().into_iter().flat_map(|output| body.inputs(output));
+    let shows_input = |id: NodeId| body.node(origin(body, ops, id)).op == Op::Placeholder;
+    let mut open: Vec<NodeId> = returned.filter(|&id| !(items_apart && shows_input(id))).collect();
     let mut seen: FxHashSet<NodeId> = open.iter().copied().collect();
     while let Some(id) = open.pop() {
         if body.node(id).op != Op::Call {
@@ -346,10 +426,28 @@ fn returns_new_memory(body: &Graph, ops: &Ops) -> bool {
     true
 }
 
+/// What a node is a view of, through views that never copy.
+fn origin(body: &Graph, ops: &Ops, id: NodeId) -> NodeId {
+    const MAY_COPY: [&str; 6] = ["contiguous", "flatten", "reshape", "reshape_as", "to", "type_as"];
+    let is_plain = |info: &OpInfo| {
+        info.is_view() && info.schema.as_ref().is_some_and(|schema| !MAY_COPY.contains(&schema.name.as_str()))
+    };
+    let mut at = id;
+    while ops.call(body, at).is_some_and(is_plain) {
+        match body.inputs(at).first() {
+            Some(&input) if input < at => at = input,
+            _ => break,
+        }
+    }
+    at
+}
+
 /// Whether all bodies that a call takes are recorded, and are functions; also where it takes none.
 fn are_functions(graph: &Graph, id: NodeId) -> bool {
+    let items_apart = graph.target(id) == INVOKE && is_taken_by_items(graph, id);
     let mut attributes = graph.inputs(id).into_iter().filter(|&input| is_module(graph, input));
-    attributes.all(|input| graph.subgraph(graph.target(input)).is_some_and(|body| is_function(body)))
+    attributes
+        .all(|input| graph.subgraph(graph.target(input)).is_some_and(|body| is_function(body, items_apart)))
 }
 
 /// Whether a call is no function of its arguments, because of what its bodies do.

@@ -201,9 +201,8 @@ fn kernel(editor: &mut Editor, id: NodeId) -> Option<()> {
     let replaced = replaced?;
     let handed = Value::Dict(editor.graph_mut().push_values(&handed));
     let kept = given.iter().filter(|(name, _)| name != "tensors_to_clone");
-    let kwargs: Vec<(&str, Value)> = kept
-        .map(|(name, value)| (name.as_str(), if name == "kwargs" { handed } else { *value }))
-        .collect();
+    let kwargs: Vec<(&str, Value)> =
+        kept.map(|(name, value)| (name.as_str(), if name == "kwargs" { handed } else { *value })).collect();
     let target = "higher_order.triton_kernel_wrapper_mutation";
     editor.insert_before(Some(id), &base_name, target, &args, &kwargs, Out::None);
     for (user, copy) in replaced {

@@ -146,7 +146,8 @@ pub(super) fn told_apart(graphs: &[&Graph], options: Option<&Options>) -> Option
     if !graphs.iter().any(|graph| bodies::has_bodies(graph)) {
         return None;
     }
-    let mut apart: Vec<Graph> = graphs.iter().map(|graph| bodies::with_own_constants(graph)).collect();
+    let apart = graphs.iter().map(|graph| bodies::with_items_of_inputs(bodies::with_own_constants(graph)));
+    let mut apart: Vec<Graph> = apart.collect();
     let is_sound = |judgement: Judgement| judgement.verdict == Verdict::Sound;
     bodies::named(&mut apart, false, &|one, other| {
         options.and_then(|options| as_rewrite(one, other, options)).is_some_and(is_sound)

@@ -21,7 +21,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from . import groups as made
 from . import ordering, targets, versions
-from .export import export
+from .export import export, in_order
 
 _HAS_BACKED = versions.have("torch.fx.experimental.symbolic_shapes.ShapeEnv.backed_var_to_val")
 
@@ -41,7 +41,7 @@ def document(module, name="graph", kind="forward", **keys):
     source = types.SimpleNamespace(document=known, names={}, symbols={})
     written = export(graph, source, **keys)
     written["ops"] = dict(sorted(written["ops"].items()))
-    shown = [node for node in graph.nodes if not ordering.is_body(node)]
+    shown = [node for node in in_order(graph) if not ordering.is_body(node)]
     for entry, node in zip(written["nodes"], shown):
         _origin(entry, node)
     return written

@@ -55,6 +55,11 @@ def export(graph, rebuilt, **keys):
     return document
 
 
+def in_order(graph):
+    """The nodes, inputs first: fx binds these in their own order, whatever stands between them, as effect tokens do."""
+    return sorted(graph.nodes, key=lambda node: node.op != "placeholder")
+
+
 class _Writer:
     def __init__(self, rebuilt):
         self.rebuilt = rebuilt
@@ -69,7 +74,7 @@ class _Writer:
                 self.symbols[value.node.expr] = sympy.Symbol(name, integer=True)
 
     def nodes(self, graph):
-        return [self.node(node) for node in graph.nodes if not ordering.is_body(node)]
+        return [self.node(node) for node in in_order(graph) if not ordering.is_body(node)]
 
     def body(self, module):
         """A body: its nodes, and the bodies that it has itself."""
