@@ -169,6 +169,23 @@ def test_a_pass_does_its_work_and_puts_settings_back(name: str) -> None:
     assert settings() == before
 
 
+@pytest.mark.skipif(torch.__version__ < "2.15", reason="the passes of this torch are called in another way")
+def test_passes_run_in_turn_on_what_the_ones_before_leave() -> None:
+    nodes = WORK["fx_graph_cse"]
+    _, merged = run("fx_graph_cse", nodes)
+    assert run("eliminate_dead_code+fx_graph_cse+view_to_reshape", nodes) == run("fx_graph_cse", nodes)
+    assert run("eliminate_dead_code+view_to_reshape", nodes)[1] != merged
+    with pytest.raises(function.BadFunction, match="has no function eliminate_dead_code[+]nothing"):
+        function.load("graph_oracle.pytorch.peers:eliminate_dead_code+nothing")
+
+
+def test_a_node_called_none_is_an_input_of_a_function() -> None:
+    given = rebuilt([graphs.placeholder("None", [4]), unary("r", "None", "neg.default", shape=[4]), graphs.output("r")])
+    given.module.recompile()
+    assert "def forward(self, None_" in given.module.code
+    assert [entry["name"] for entry in given.export()["nodes"]] == ["None", "r", "output"]
+
+
 def test_settings_are_put_back_if_the_pass_raises(monkeypatch: pytest.MonkeyPatch) -> None:
     def failing(function: Any, gm: Any) -> None:
         assert torch._inductor.config.b2b_gemm_pass

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import subprocess
 import sys
 import threading
 import types
@@ -90,6 +91,58 @@ def test_nothing_right_is_convicted() -> None:
     assert seen.violated == [] and seen.problems == [], str(seen)
     assert any(verdict.pass_kind == "rewrite" for verdict in seen.verdicts)
     seen.raise_if_wrong()
+
+
+def test_what_is_allowed_is_allowed_to_one_watch() -> None:
+    def regrouped(graph: fx.Graph) -> None:
+        first = hooked.calls(graph, torch.ops.aten.add.Tensor)[0]
+        last = hooked.calls(graph, torch.ops.aten.add.Tensor)[1]
+        (x, y), (_, z) = first.args, last.args
+        first.args, last.args = (y, z), (x, first)
+
+    def sums() -> fx.GraphModule:
+        graph = fx.Graph()
+        x, y, z = (graph.placeholder(name) for name in "xyz")
+        add = torch.ops.aten.add.Tensor
+        graph.output((graph.call_function(add, (graph.call_function(add, (x, y)), z)),))
+        for node in graph.nodes:
+            node.meta["val"] = torch.empty(4, device="meta")
+        return fx.GraphModule(torch.nn.Module(), graph)
+
+    with watch(report=False) as strict, watch(report=False, allow="reassociation") as loose:
+        observed(regrouped, sums())
+    assert [one.outcome for one in strict.passes] != ["sound"]
+    assert [one.outcome for one in loose.passes] == ["sound"], str(loose)
+    with pytest.raises(CannotJudge, match='nothing is called "everything"'):
+        with watch(allow=["everything"]):
+            pass
+
+
+_SHARDED = """
+import torch, graph_oracle
+from torch.distributed.device_mesh import init_device_mesh
+from tests import hooked
+
+with graph_oracle.fake_world(4), graph_oracle.watch(report=False) as seen, hooked.without_kernels():
+    mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("dp", "tp"))
+    gather = torch.distributed._functional_collectives.all_gather_tensor_autograd
+    hooked.compiled(lambda x: gather(x, 0, mesh.get_group("dp")).relu().sum())
+assert seen.verdicts and not seen.problems and not seen.violated, str(seen)
+"""
+
+
+def test_meshes_are_read_while_a_compiler_is_at_work() -> None:
+    # A process of its own: others have groups already.
+    subprocess.run([sys.executable, "-c", _SHARDED], check=True, timeout=200)
+
+
+def test_constants_and_effect_tokens_are_read_while_a_compiler_is_at_work() -> None:
+    def step(x: Any) -> Any:
+        return torch.linalg.inv(x * torch.tensor([1.0, 2.0, 4.0, 8.0]) + torch.eye(4)).sum()
+
+    with watch(report=False) as seen, hooked.without_kernels():
+        hooked.compiled(step)
+    assert seen.verdicts and seen.problems == [] and seen.violated == [], str(seen)
 
 
 def test_passes_are_picked_by_name() -> None:

@@ -44,12 +44,15 @@ __all__ = ["Seen", "Watched", "watch"]
 
 
 @contextmanager
-def watch(passes: str | Sequence[str] | None = None, report: bool = True) -> Iterator[Seen]:
+def watch(
+    passes: str | Sequence[str] | None = None, report: bool = True, allow: str | Sequence[str] = ()
+) -> Iterator[Seen]:
     """Judges each pass that runs inside. `passes`: the names of those that are wanted, as patterns ("bucket_*",
-    "post_grad_passes.*"). `report`: whether to print what was seen at the end, to standard error.
+    "post_grad_passes.*"). `report`: whether to print what was seen at the end, to standard error. `allow`: what a
+    rewrite may do beyond keeping every bit ("reassociation", "draws=restreamed", ...; docs/rules.md).
     """
     demand_flag("watch(report=...)", report)
-    watcher = _Watcher(_patterns(passes))
+    watcher = _Watcher(_patterns(passes), _allowed(allow))
     with _LOCK:
         if not _WATCHES:
             _WATCHES.append(_Watch())
@@ -76,11 +79,23 @@ def _patterns(passes: str | Sequence[str] | None) -> list[str]:
     return found
 
 
+def _allowed(allow: str | Sequence[str]) -> tuple[str, ...]:
+    keys = [allow] if isinstance(allow, str) else allow
+    allowed = tuple(texts_of("watch(allow=...)", keys, 'keys, such as "reassociation"'))
+    if allowed:
+        # What cannot be allowed is told now, and not by every pass.
+        nothing = fx.Graph()
+        nothing.output(())
+        state = State(fx.GraphModule(torch.nn.Module(), nothing))
+        compare(state, state, "rewrite", "", {"allow": list(allowed)})
+    return allowed
+
+
 class _Watcher:
     """One `watch`: what it wants and what it saw."""
 
-    def __init__(self, patterns: list[str]) -> None:
-        self.patterns, self.seen = patterns, Seen()
+    def __init__(self, patterns: list[str], allow: tuple[str, ...]) -> None:
+        self.patterns, self.allow, self.seen = patterns, allow, Seen()
 
     def wants(self, name: str) -> bool:
         # SUBSYSTEM.HOOK: FUNCTION, of which not all need be there.
@@ -164,12 +179,16 @@ class _Watch:
         with _LOCK:
             return [watcher for watcher in self.watchers if watcher.wants(name)]
 
-    def _tell(self, watched: Watched) -> None:
+    def _tell(self, watched: Watched, allow: tuple[str, ...] | None = None) -> None:
         with _LOCK:
             for watcher in self._wanting(watched.name):
-                watcher.seen.add(watched)
+                if allow in (None, watcher.allow):
+                    watcher.seen.add(watched)
 
     def _judge(self, name: str, kind: str, seconds: float, judge: Callable[[], Verdict]) -> None:
+        self._tell(self._judged(name, kind, seconds, judge))
+
+    def _judged(self, name: str, kind: str, seconds: float, judge: Callable[[], Verdict]) -> Watched:
         started = time.perf_counter()
         verdict, problem = None, ""
         try:
@@ -178,7 +197,14 @@ class _Watch:
             problem = str(error)
         except Exception as error:  # judging must not break what is judged
             problem = f"{type(error).__name__}: {error}"
-        self._tell(Watched(name, kind, verdict, seconds + time.perf_counter() - started, problem))
+        return Watched(name, kind, verdict, seconds + time.perf_counter() - started, problem)
+
+    def _judge_rewrite(self, name: str, seconds: float, before: State, after: State) -> None:
+        """Once for each list of what is allowed."""
+        for allow in dict.fromkeys(watcher.allow for watcher in self._wanting(name)):
+            options: dict[str, Any] = {"allow": list(allow)} if allow else {}
+            judge = functools.partial(compare, before, after, "rewrite", f"by {name}", options)
+            self._tell(self._judged(name, "rewrite", seconds, judge), allow)
 
     # Passes of the observer.
 
@@ -211,7 +237,7 @@ class _Watch:
         if frame.is_one_of_its_passes(after):
             return
         seconds = frame.seconds + time.perf_counter() - started
-        self._judge(frame.name, "rewrite", seconds, lambda: compare(before, after, "rewrite", f"by {frame.name}", {}))
+        self._judge_rewrite(frame.name, seconds, before, after)
 
     # Passes that are functions.
 
