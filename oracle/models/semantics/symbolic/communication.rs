@@ -10,7 +10,7 @@ use super::GroupId;
 use super::arguments::Call;
 use super::evaluation::{Effect, Launch, Payload, Produced, Tensor};
 use super::hazard::HazardKind;
-use super::key::Tag;
+use super::key::{Tag, Words};
 use super::layout;
 use super::machine::{Flight, Machine, Reading, Stop};
 use super::reason::Reason;
@@ -152,7 +152,12 @@ impl Machine<'_, '_> {
     /// What a rank receives of one part; `None` where that is not followed.
     fn follow(&mut self, start: &Start<'_>, part: &Part) -> Result<Option<Received>, Stop> {
         if self.is_symbolic(part.input) {
-            return Ok(None);
+            // Element by element, so it is the same function of whatever there is, in place or not.
+            let one = match (start.kind, start.op) {
+                (Collective::AllReduce, Some(op)) => Some(self.reduced_all(start, op, part)),
+                _ => None,
+            };
+            return Ok(one.map(|received| (received, Vec::new())));
         }
         let &Start { group, size, .. } = start;
         let mut sizes = self.sizes(part.input)?;
@@ -192,6 +197,17 @@ impl Machine<'_, '_> {
             _ => return Ok(None),
         };
         Ok(Some((received, sizes)))
+    }
+
+    /// What an all-reduce of symbolic sizes gives.
+    fn reduced_all(&mut self, start: &Start<'_>, op: Symbol, part: &Part) -> ValueId {
+        let name = self.arena.symbol("all_reduce");
+        let mut words = Words::default();
+        words.symbol(Tag::Target, name);
+        words.symbol(Tag::Text, op);
+        words.put(Tag::Group, start.group.0);
+        words.token(part.sent, part.input.dtype);
+        self.arena.opaque_movement(&words, 1, &[part.sent])
     }
 
     /// The number of equal parts that an all-to-all sends and receives; `None` where they are not equal, or not
@@ -236,7 +252,10 @@ impl Machine<'_, '_> {
             Some(target) => target,
             None => {
                 let empty = self.arena.poison(self.arena.len(received));
-                self.fresh_result(index, empty, &sizes, dtype)?
+                match self.is_symbolic(part.input) {
+                    true => self.fresh_symbolic(empty, dtype),
+                    false => self.fresh_result(index, empty, &sizes, dtype)?,
+                }
             }
         };
         self.arrive(start, index, Some(part), target, received)?;

@@ -1,13 +1,20 @@
 //! Tensors of symbolic sizes.
 //!
-//! Such a tensor has one element that stands for all of it. A view of one is named by the views that lead to it from
-//! its storage; what it shows is a function of that path and of what the storage holds. Equal functions of equal
-//! contents are equal; anything else proves nothing, so all of this is marked as assumed.
+//! Such a tensor has one element that stands for all of it. A view of one is named by its window where that is known in
+//! the symbols of the graph, and else by the views that lead to it from its storage; the window of the whole storage has
+//! no name. What a view shows is a function of that name and of what the storage holds. Equal functions of equal contents
+//! are equal; anything else proves nothing, so all of this is marked as assumed.
 
 use super::arena::Arena;
-use super::evaluation::Tensor;
+use super::arguments::Call;
+use super::evaluation::{Produced, Tensor};
 use super::key::{Tag, Words};
-use super::source::ValueId;
+use super::machine::Machine;
+use super::source::{KeyId, ValueId};
+use crate::graph::{ExprId, NodeId, Out, Value};
+use crate::ops::View;
+use crate::ops::shape::{self, Given, NoWindow, Size, Sizes, Viewed, Window};
+use smallvec::smallvec;
 
 /// The value of a tensor of symbolic sizes, or of a symbolic view, over `content`.
 pub(super) fn shown(arena: &mut Arena, tensor: Tensor, content: ValueId) -> ValueId {
@@ -36,5 +43,152 @@ pub(super) fn written(arena: &mut Arena, tensor: Tensor, content: ValueId, value
             words.token(value, tensor.dtype);
             arena.opaque_movement(&words, len, &[content, value])
         }
+    }
+}
+
+/// The numbers that a call gives, in the symbols of the graph.
+struct Symbols<'n, 'm, 'g, 'c> {
+    machine: &'n Machine<'m, 'g>,
+    call: &'n Call<'c>,
+}
+
+impl Symbols<'_, '_, '_, '_> {
+    fn size(&self, value: Value) -> Option<Size> {
+        let machine = self.machine;
+        match value {
+            Value::Symbolic(expr) => Some(machine.size_of(expr)),
+            Value::Node(node) if matches!(machine.eval.result(node, 0), Produced::Number(_)) => {
+                match machine.graph.node(node).out {
+                    Out::SymInt(expr) => Some(machine.size_of(expr)),
+                    _ => None,
+                }
+            }
+            value => machine.int_value(value).ok().map(Size::Known),
+        }
+    }
+}
+
+impl Given for Symbols<'_, '_, '_, '_> {
+    type Stop = ();
+
+    fn number(&self, index: usize) -> Result<Option<Size>, ()> {
+        match self.call.bound.given(index) {
+            Some(Value::None) => Ok(None),
+            Some(value) => self.size(value).map(Some).ok_or(()),
+            None => Ok(self.call.bound.default_int(index).map(Size::Known)),
+        }
+    }
+
+    fn numbers(&self, index: usize) -> Result<Option<Sizes>, ()> {
+        match self.call.bound.given(index) {
+            Some(Value::List(span)) => {
+                let sizes = self.machine.graph.values(span).iter().map(|&value| self.size(value));
+                sizes.collect::<Option<Sizes>>().map(Some).ok_or(())
+            }
+            _ => Ok(self.number(index)?.map(|number| smallvec![number])),
+        }
+    }
+
+    fn stop(&self, _: NoWindow) {}
+}
+
+/// All that makes a window.
+fn sizes_of(window: &Window) -> impl Iterator<Item = Size> {
+    window.shape.iter().chain(&window.strides).copied().chain([window.offset])
+}
+
+impl Machine<'_, '_> {
+    /// A symbolic size. Expressions of one text are one.
+    fn size_of(&self, expr: ExprId) -> Size {
+        Size::Symbol(self.exprs.get(&self.graph.expr(expr).text).copied().unwrap_or(expr))
+    }
+
+    /// The window of the whole of a storage of symbolic sizes, which the argument `node` shows.
+    fn whole(&self, node: NodeId) -> Option<Window> {
+        let tensor = self.graph.tensor_of(node)?;
+        let sizes = |dims| -> Sizes {
+            let size = |&dim| match Size::from(dim) {
+                Size::Symbol(expr) => self.size_of(expr),
+                size => size,
+            };
+            self.graph.dims(dims).iter().map(size).collect()
+        };
+        let (shape, strides) = (sizes(tensor.shape), sizes(tensor.stride));
+        (shape.len() == strides.len()).then_some(Window { shape, strides, offset: Size::Known(0) })
+    }
+
+    /// The name of the window that result `index` of a view shows of `base`, `Some(None)` for that of the whole
+    /// storage; `None` where the window is not known.
+    pub(super) fn window_name(
+        &mut self,
+        call: &Call<'_>,
+        view: View,
+        base: Tensor,
+        index: usize,
+    ) -> Option<Option<KeyId>> {
+        if !self.eval.storages[base.storage as usize].symbolic {
+            return None;
+        }
+        let known = self.windows.get(&(base.storage, base.path)).cloned();
+        let of = match (known, base.path) {
+            (Some(window), _) => window,
+            (None, None) => {
+                let whole = self.whole(call.node(0).ok()?)?;
+                self.windows.insert((base.storage, None), whole.clone());
+                whole
+            }
+            (None, Some(_)) => return None,
+        };
+        let given = Symbols { machine: self, call };
+        let window = match view {
+            View::Dtype | View::AsComplex | View::AsReal | View::Conj => return None,
+            View::Sizes => {
+                let sizes = given.numbers(1).ok()??;
+                match of.viewed(&sizes).ok()? {
+                    Viewed::Window(window) if !sizes_of(&window).any(|size| size == Size::Unknown) => window,
+                    Viewed::Copy(_) => return None,
+                    // Of what lies row by row any sizes show all of it; the one that is left open is as recorded.
+                    _ if of.strides == Window::contiguous(of.shape.clone()).strides => {
+                        let recorded = self.whole(self.node)?;
+                        let fits = |(given, recorded): (&Size, &Size)| {
+                            *given == Size::Known(-1) || given == recorded
+                        };
+                        let is_such = sizes.len() == recorded.shape.len()
+                            && sizes.iter().zip(&recorded.shape).all(fits)
+                            && recorded.strides == Window::contiguous(recorded.shape.clone()).strides;
+                        Some(Window { offset: of.offset, ..recorded }).filter(|_| is_such)?
+                    }
+                    _ => return None,
+                }
+            }
+            _ => shape::windows(view, of, &given, 1).ok()?.get(index)?.clone(),
+        };
+        if sizes_of(&window).any(|size| size == Size::Unknown) {
+            return None;
+        }
+        let name = match self.windows.get(&(base.storage, None)) {
+            Some(whole) if *whole == window => None,
+            _ => Some(self.key_of_window(&window)),
+        };
+        self.windows.insert((base.storage, name), window);
+        Some(name)
+    }
+
+    fn key_of_window(&mut self, window: &Window) -> KeyId {
+        let name = self.arena.symbol("window");
+        self.words.0.clear();
+        self.words.symbol(Tag::Target, name);
+        self.words.int(window.shape.len() as i64);
+        for size in sizes_of(window) {
+            match size {
+                Size::Known(size) => self.words.int(size),
+                Size::Symbol(expr) => {
+                    let symbol = self.arena.symbol(self.graph.text(self.graph.expr(expr).text));
+                    self.words.symbol(Tag::Symbolic, symbol);
+                }
+                Size::Unknown => {}
+            }
+        }
+        self.take_key()
     }
 }

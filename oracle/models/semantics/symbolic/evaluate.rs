@@ -12,7 +12,7 @@ use super::reason::Reason;
 use super::run::Piece;
 use super::source::{Source, Traits, ValueId};
 use crate::analysis::Draws;
-use crate::graph::{ExprId, Graph, NodeId, Op, Out, Span, StorageId, Value};
+use crate::graph::{ExprId, Graph, NodeId, Op, Out, Span, StorageId, Str, Value};
 use crate::ops::{Bound, Collective, Kind, OpInfo, Ops, Random};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
@@ -79,11 +79,22 @@ pub fn evaluate_from<'g>(arena: &mut Arena, graph: &'g Graph, ops: &Ops, start: 
         draws: Draws::new(graph, ops),
         received: 0,
         in_flight: Vec::new(),
+        windows: FxHashMap::default(),
+        exprs: first_of_each_text(graph),
         own: &start.own,
         has_own_slots: false,
     };
     machine.run(start);
     machine.eval
+}
+
+/// Expressions of one text may have different hints.
+fn first_of_each_text(graph: &Graph) -> FxHashMap<Str, ExprId> {
+    let mut first = FxHashMap::default();
+    for (id, expr) in (0u32..).map(ExprId).zip(graph.exprs()) {
+        first.entry(expr.text).or_insert(id);
+    }
+    first
 }
 
 /// An input or a constant and what its storage holds at first, to be compared with what it holds in the end.

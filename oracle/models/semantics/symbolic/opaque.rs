@@ -274,6 +274,11 @@ impl Machine<'_, '_> {
         if result.write {
             return Ok(Some(tensor));
         }
+        if let Kind::View(view) = call.info.kind
+            && let Some(name) = self.window_name(call, view, tensor, index)
+        {
+            return Ok(Some(Tensor { path: name, ..tensor }));
+        }
         // A view that is not computed: named by the call, minus what it reads, which may change.
         let path = self.path(call, tensor, index)?;
         if let Some(id) = self.metadata(index) {
