@@ -243,9 +243,10 @@ impl<'c, 'a> Unread<'c, 'a> {
                 (None, Some(launch)) => launches.push(launch),
                 (None, None) => found.extend_from_slice(before.edges.inputs(id)),
             }
-            // Of several waits for one value the first one stands for all.
+            // Of several waits for one value, or for one another, one stands for all.
             if kind(id) == Some(Kind::Wait) && after_of[id.index()].is_none() {
-                let users = before.edges.inputs(id).iter().flat_map(|&value| before.edges.users(value));
+                let values = before.edges.inputs(id).iter().copied().chain([id]);
+                let users = values.flat_map(|value| before.edges.users(value));
                 found.extend(users.filter(|&&user| kind(user) == Some(Kind::Wait)));
             }
             for next in found {
