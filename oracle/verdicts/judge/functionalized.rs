@@ -9,8 +9,8 @@
 //!
 //! # What it does not do
 //!
-//! A call stays as it is where something takes its results as a whole, where a copy has gaps between its elements, or
-//! where an argument is a list of views.
+//! A call stays as it is where something takes its results as a whole, where what is copied has gaps between its elements
+//! or does not begin its storage, or where an argument is a list of views.
 
 use crate::graph::{Dim, Editor, Graph, NodeId, Op, Out, Tensor, Value};
 
@@ -49,7 +49,8 @@ fn items(editor: &Editor, id: NodeId) -> Option<Vec<(NodeId, Value)>> {
 /// A copy of a tensor before `id`, with the strides of the tensor.
 fn copy(editor: &mut Editor, tensor: NodeId, id: NodeId) -> Option<NodeId> {
     let graph = editor.graph_mut();
-    let known = *graph.tensor_of(tensor)?;
+    // A copy begins its storage, and views of it are told from there.
+    let known = *graph.tensor_of(tensor).filter(|tensor| tensor.offset == 0)?;
     let of = |dims: &[Dim]| dims.iter().map(|dim| dim.known()).collect::<Option<Vec<i64>>>();
     let (sizes, strides) = (of(graph.dims(known.shape))?, of(graph.dims(known.stride))?);
     let mut dims: Vec<(i64, i64)> = strides.into_iter().zip(sizes).filter(|&(_, size)| size > 1).collect();

@@ -131,7 +131,7 @@ impl<'a> AnalyzedGraph<'a> {
         &shown.nodes[range]
     }
 
-    fn is_launch_write(&self, access: &Access) -> bool {
+    pub(super) fn is_launch_write(&self, access: &Access) -> bool {
         access.touch.writes() && self.collectives.launch_at(access.node).is_some()
     }
 

@@ -9,7 +9,7 @@ use crate::analysis::sequences::Permuted;
 use crate::analysis::storages::Touch;
 use crate::analysis::{Access, CollectiveCall, Computed, GroupName, computed};
 use crate::graph::{Dtype, Graph, NodeId, Op, Places};
-use crate::ops::{Collective, Kind, OpInfo};
+use crate::ops::{Collective, Kind};
 use crate::semantics::symbolic::Member;
 use crate::threads;
 use crate::words;
@@ -730,25 +730,37 @@ fn writes_into_what_is_sent(side: &AnalyzedGraph) -> Vec<WaitFault> {
     faults
 }
 
-/// The graph's inputs that it waits for, by place, each with its first wait: they are in flight until then.
-fn inputs_in_flight(side: &AnalyzedGraph) -> BTreeMap<usize, (NodeId, NodeId)> {
-    let graph = side.graph;
-    let mut found = BTreeMap::new();
-    let inputs: Vec<NodeId> = graph.ids().filter(|&id| graph.node(id).op == Op::Placeholder).collect();
+/// What a graph is given and waits for, by what both graphs call it: the node, and the first wait for its memory. It is
+/// in flight until then, unless a launch of the graph itself fills it before.
+fn given_in_flight(side: &AnalyzedGraph) -> BTreeMap<String, (NodeId, NodeId)> {
+    let (graph, storages) = (side.graph, side.storages());
+    let mut found: BTreeMap<String, (NodeId, NodeId)> = BTreeMap::new();
     for &wait in &side.collectives.idle_waits {
-        let mut at = wait;
-        while side.is_wait(at) || side.ops.call(graph, at).is_some_and(OpInfo::is_view) {
-            match side.edges.inputs(at).first() {
-                Some(&input) if input < at => at = input,
-                _ => break,
+        for part in storages.all_parts(wait).filter(|part| storages.storage(part.storage).external) {
+            let by = storages.storage(part.storage).by;
+            let fills = |access: &&Access| access.node < wait && side.is_launch_write(access);
+            if let (Some(name), None) =
+                (given_name(graph, by), storages.accesses_of(part.storage).find(fills))
+            {
+                let (_, first) = found.entry(name).or_insert((by, wait));
+                *first = wait.min(*first);
             }
-        }
-        if let Some(place) = inputs.iter().position(|&input| input == at) {
-            let (_, first) = found.entry(place).or_insert((at, wait));
-            *first = wait.min(*first);
         }
     }
     found
+}
+
+/// What two graphs call an input or a constant.
+fn given_name(graph: &Graph, id: NodeId) -> Option<String> {
+    match graph.node(id).op {
+        Op::GetAttr => Some(format!("attribute {}", graph.target(id))),
+        Op::Placeholder => {
+            let inputs = graph.ids().take_while(|&input| input < id);
+            let place = inputs.filter(|&input| graph.node(input).op == Op::Placeholder).count();
+            Some(format!("input {place}"))
+        }
+        _ => None,
+    }
 }
 
 /// Who touches what an input holds before `wait`: nodes in list order, waits aside.
@@ -759,16 +771,20 @@ fn before_wait(side: &AnalyzedGraph, input: NodeId, wait: NodeId) -> impl Iterat
     accesses.map(|access| access.node).filter(is_early)
 }
 
-/// Inputs that the graph before waits for, and that the graph after touches without that wait.
+/// What the graph before is given and waits for, and the graph after touches without that wait.
 pub(super) fn faults_of_inputs(before: &AnalyzedGraph, after: &AnalyzedGraph) -> Vec<WaitFault> {
-    let (old, new) = (inputs_in_flight(before), inputs_in_flight(after));
+    let old = given_in_flight(before);
+    if old.is_empty() {
+        return Vec::new();
+    }
+    let new = given_in_flight(after);
     let mut faults = Vec::new();
-    for (place, (input, wait)) in old {
+    for (given, (input, wait)) in old {
         let name = before.graph.name(input);
-        let is_input = |id: &NodeId| after.graph.node(*id).op == Op::Placeholder;
-        let Some(own) = after.graph.ids().filter(is_input).nth(place) else { continue };
+        let is_own = |id: &NodeId| given_name(after.graph, *id).as_ref() == Some(&given);
+        let Some(own) = after.graph.ids().find(is_own) else { continue };
         let expected = format!("{name} may be in flight until {}", before.graph.name(wait));
-        let Some(&(_, first)) = new.get(&place) else {
+        let Some(&(_, first)) = new.get(&given) else {
             faults.push(WaitFault {
                 node: own,
                 kind: "never",

@@ -74,7 +74,9 @@ class _Writer:
                 self.symbols[value.node.expr] = sympy.Symbol(name, integer=True)
 
     def nodes(self, graph):
-        return [self.node(node) for node in in_order(graph) if not ordering.is_body(node)]
+        # A document that comes back keeps its order.
+        listed = graph.nodes if self.entries else in_order(graph)
+        return [self.node(node) for node in listed if not ordering.is_body(node)]
 
     def body(self, module):
         """A body: its nodes, and the bodies that it has itself."""

@@ -168,6 +168,7 @@ ROWS: list[Row] = [
     Row("torch._dynamo.config.suppress_errors", "schedules"),
     Row("torch._dynamo.reset", "capture, schedules"),
     Row("torch._dynamo.exc.TorchDynamoException", "capture: what Dynamo refuses"),
+    Row("torch.utils._python_dispatch._disable_current_modes", "capture, document, watch: real tensors are read"),
     # Rebuilding graphs.
     *_all(
         "torch._subclasses.fake_tensor",

@@ -11,9 +11,9 @@ use super::evaluation::{Produced, Tensor};
 use super::key::{Tag, Words};
 use super::machine::Machine;
 use super::source::{KeyId, ValueId};
-use crate::graph::{ExprId, NodeId, Out, Value};
-use crate::ops::View;
+use crate::graph::{ExprId, Node, NodeId, Op, Out, Value};
 use crate::ops::shape::{self, Given, NoWindow, Size, Sizes, Viewed, Window};
+use crate::ops::{Kind, View};
 use smallvec::smallvec;
 
 /// The value of a tensor of symbolic sizes, or of a symbolic view, over `content`.
@@ -58,9 +58,10 @@ impl Symbols<'_, '_, '_, '_> {
         match value {
             Value::Symbolic(expr) => Some(machine.size_of(expr)),
             Value::Node(node) if matches!(machine.eval.result(node, 0), Produced::Number(_)) => {
-                match machine.graph.node(node).out {
-                    Out::SymInt(expr) => Some(machine.size_of(expr)),
-                    _ => None,
+                // What is recorded of a number that a call computes may be out of date.
+                match machine.graph.node(node) {
+                    Node { op: Op::Placeholder, out: Out::SymInt(expr), .. } => Some(machine.size_of(*expr)),
+                    _ => machine.size_asked_for(node),
                 }
             }
             value => machine.int_value(value).ok().map(Size::Known),
@@ -101,6 +102,19 @@ impl Machine<'_, '_> {
     /// A symbolic size. Expressions of one text are one.
     fn size_of(&self, expr: ExprId) -> Size {
         Size::Symbol(self.exprs.get(&self.graph.expr(expr).text).copied().unwrap_or(expr))
+    }
+
+    /// What `sym_size` gives.
+    fn size_asked_for(&self, node: NodeId) -> Option<Size> {
+        let &[Value::Node(of), Value::Int(dim)] = self.graph.args(node) else { return None };
+        if self.ops.call(self.graph, node)?.kind != Kind::SymSize {
+            return None;
+        }
+        let dims = self.graph.dims(self.graph.tensor_of(of)?.shape);
+        match Size::from(*dims.get(shape::dimension(dim, dims.len()).ok()?)?) {
+            Size::Symbol(expr) => Some(self.size_of(expr)),
+            size => Some(size),
+        }
     }
 
     /// The window of the whole of a storage of symbolic sizes, which the argument `node` shows.
@@ -166,18 +180,24 @@ impl Machine<'_, '_> {
         if sizes_of(&window).any(|size| size == Size::Unknown) {
             return None;
         }
-        let name = match self.windows.get(&(base.storage, None)) {
-            Some(whole) if *whole == window => None,
-            _ => Some(self.key_of_window(&window)),
-        };
+        let whole = self.windows.get(&(base.storage, None)).cloned()?;
+        let name = (whole != window).then(|| self.key_of_window(&whole, &window));
         self.windows.insert((base.storage, name), window);
         Some(name)
     }
 
-    fn key_of_window(&mut self, window: &Window) -> KeyId {
+    /// The name of a window on a storage. What the storage holds is named by the elements of the `whole`, so where they
+    /// lie is part of the name.
+    fn key_of_window(&mut self, whole: &Window, window: &Window) -> KeyId {
         let name = self.arena.symbol("window");
         self.words.0.clear();
         self.words.symbol(Tag::Target, name);
+        self.put_window(whole);
+        self.put_window(window);
+        self.take_key()
+    }
+
+    pub(super) fn put_window(&mut self, window: &Window) {
         self.words.int(window.shape.len() as i64);
         for size in sizes_of(window) {
             match size {
@@ -189,6 +209,5 @@ impl Machine<'_, '_> {
                 Size::Unknown => {}
             }
         }
-        self.take_key()
     }
 }

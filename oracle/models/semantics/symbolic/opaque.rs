@@ -306,7 +306,12 @@ impl Machine<'_, '_> {
         }
         match base.path {
             Some(path) => self.words.put(Tag::Number, path.0),
-            None if self.eval.storages[base.storage as usize].symbolic => {}
+            None if self.eval.storages[base.storage as usize].symbolic => {
+                // What the storage holds is named by its elements: where they lie is part of the name.
+                if let Some(whole) = self.windows.get(&(base.storage, None)).cloned() {
+                    self.put_window(&whole);
+                }
+            }
             None => {
                 self.words.int(base.offset);
                 let at = base.at as usize;
