@@ -10,9 +10,11 @@ use super::machine::{Machine, Reading, Stop};
 use super::moves::Moved;
 use super::reason::Reason;
 use super::source::{KeyId, Source, Symbol, Traits, ValueId};
+use crate::analysis::bytes::{ByteSet, Overlap};
 use crate::analysis::draws::Draw;
 use crate::graph::{NodeId, Out, Value};
 use crate::ops::{Kind, OpInfo, Param, Random};
+use rustc_hash::FxHashMap;
 
 /// Output numbers from here on are arguments that the call writes.
 const WRITTEN: u32 = 1 << 31;
@@ -52,6 +54,7 @@ impl Machine<'_, '_> {
             Some(call) => self.encode_bound(call, info.kind)?,
             None => self.encode_raw(self.node)?,
         }
+        self.put_overlaps(info, call)?;
         if info.kind.is_elementwise() {
             write_whole_numbers(&mut self.words, self.arena.text(target));
             self.arena.write_relu(&mut self.words);
@@ -84,6 +87,65 @@ impl Machine<'_, '_> {
             _ => None,
         };
         self.results(key, mask, call, more)
+    }
+
+    /// Of a call that writes, which of its tensors share elements: what it leaves may depend on that.
+    fn put_overlaps(&mut self, info: &OpInfo, call: Option<&Call<'_>>) -> Result<(), Reason> {
+        // Each tensor that it is given, and whether it may write to it.
+        let mut given: Vec<(NodeId, bool)> = Vec::new();
+        match call {
+            Some(call) if info.writes() => {
+                let updated = info.updated(self.graph, self.node);
+                for (index, param) in call.schema.params.iter().enumerate() {
+                    let is_written = param.write || updated.contains(&index);
+                    given.extend(call.bound.nodes(&param.name).into_iter().map(|node| (node, is_written)));
+                }
+            }
+            None if info.kind == Kind::Unknown => {
+                self.graph.for_each_input(self.node, &mut |node| given.push((node, true)));
+            }
+            _ => return Ok(()),
+        }
+        let mut tensors: Vec<(Tensor, bool)> = Vec::with_capacity(given.len());
+        for (node, is_written) in given {
+            if let Produced::Tensor(tensor, _) = self.produced(node)? {
+                tensors.push((tensor, is_written));
+            }
+        }
+        let mut shared: Vec<i64> = Vec::new();
+        let mut on_storage: FxHashMap<u32, Vec<usize>> = FxHashMap::default();
+        for (j, &(b, writes_b)) in tensors.iter().enumerate() {
+            let earlier = on_storage.entry(b.storage).or_default();
+            earlier.push(j);
+            for &i in &earlier[..earlier.len() - 1] {
+                let (a, writes_a) = tensors[i];
+                if (writes_a || writes_b) && self.may_overlap(a, b) {
+                    shared.extend([i as i64, j as i64, b.offset.saturating_sub(a.offset)]);
+                    shared.extend([a.path, b.path].map(|path| path.map_or(-1, |path| i64::from(path.0))));
+                    shared.extend_from_slice(self.eval.strides(a));
+                    shared.extend_from_slice(self.eval.strides(b));
+                }
+            }
+        }
+        if !shared.is_empty() {
+            self.words.put(Tag::Argument, u32::from(u16::MAX));
+            self.words.put(Tag::List, shared.len() as u32);
+            shared.into_iter().for_each(|number| self.words.int(number));
+        }
+        Ok(())
+    }
+
+    /// Whether two windows on one storage may share an element.
+    fn may_overlap(&self, a: Tensor, b: Tensor) -> bool {
+        if self.is_symbolic(a) || self.is_symbolic(b) {
+            return true;
+        }
+        let bytes = |of: Tensor| {
+            let width = i64::from(of.dtype.itemsize());
+            let start = of.offset.saturating_mul(width);
+            ByteSet::of_window(start, self.eval.sizes(of), self.eval.strides(of), width)
+        };
+        bytes(a).overlap(bytes(b)) != Overlap::No
     }
 
     /// The result of a call that undoes another one, and so gives back what that was given.
