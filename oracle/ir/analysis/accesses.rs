@@ -188,14 +188,11 @@ impl Collector<'_> {
     fn land_inputs(&mut self, wait: NodeId) {
         let graph = self.graph;
         graph.for_each_input(wait, &mut |value| {
-            let shown = self.storages.all_parts(value);
-            let given: Vec<Part> =
-                shown.filter(|part| self.storages.storage(part.storage).external).copied().collect();
-            let has_landed = |part: &Part| {
-                let lands = |access: &Access| access.touch == Touch::Land && access.part == *part;
-                self.accesses.iter().any(lands)
+            let lands = |part: &Part| {
+                let has_landed = |access: &Access| access.touch == Touch::Land && access.part == *part;
+                self.storages.storage(part.storage).external && !self.accesses.iter().any(has_landed)
             };
-            let given: Vec<Part> = given.into_iter().filter(|part| !has_landed(part)).collect();
+            let given: Vec<Part> = self.storages.all_parts(value).copied().filter(lands).collect();
             self.parts(wait, &given, Touch::Land, true);
         });
     }

@@ -8,7 +8,7 @@
 //! nobody has described, it is not known which it is: then all draws of the graph are taken to be from one. Generators
 //! that are inputs are taken to be different ones, and none of them a default one.
 
-use crate::graph::{Graph, NodeId, Op, Out, Tensor, Value};
+use crate::graph::{Graph, NodeId, Out, Tensor, Value};
 use crate::ops::{Kind, OpInfo, Ops, Random};
 
 /// One draw of at least one number.
@@ -92,15 +92,7 @@ fn generator(graph: &Graph, ops: &Ops, id: NodeId) -> Option<String> {
     let names = ["generator", "gen", "rng_state"];
     match names.into_iter().find_map(|name| graph.argument(id, place(name), name)) {
         None | Some(Value::None) => device(graph, info, id),
-        Some(Value::Node(from)) if from.index() < graph.len() => match graph.node(from).op {
-            Op::Placeholder => {
-                let inputs = graph.ids().take_while(|&input| input < from);
-                let place = inputs.filter(|&input| graph.node(input).op == Op::Placeholder).count();
-                Some(format!("input {place}"))
-            }
-            Op::GetAttr => Some(format!("attribute {}", graph.target(from))),
-            _ => None,
-        },
+        Some(Value::Node(from)) if from.index() < graph.len() => graph.given_name(from),
         Some(_) => None,
     }
 }

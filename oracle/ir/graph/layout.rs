@@ -50,6 +50,13 @@ pub fn is_dense_in(sizes: &[i64], strides: &[i64], order: impl IntoIterator<Item
     })
 }
 
+/// Whether the elements lie in some order without gaps and without overlap. No elements do.
+pub fn is_dense(sizes: &[i64], strides: &[i64]) -> bool {
+    let mut order: Vec<usize> = (0..sizes.len()).collect();
+    order.sort_by_key(|&dim| strides[dim]);
+    sizes.contains(&0) || is_dense_in(sizes, strides, order)
+}
+
 /// An order of all of `rank` dimensions as positions; `None` if it leaves one out or names another.
 pub fn order_of(order: &[i64], rank: usize) -> Option<Vec<usize>> {
     let order: Vec<usize> = order.iter().map(|&dim| usize::try_from(dim).ok()).collect::<Option<_>>()?;

@@ -496,6 +496,19 @@ impl Graph {
         self.args(id).get(index).copied()
     }
 
+    /// What two graphs with the same inputs call one input or one constant; `None` for anything else.
+    pub fn given_name(&self, id: NodeId) -> Option<String> {
+        match self.node(id).op {
+            Op::Placeholder => {
+                let inputs = self.ids().take_while(|&input| input < id);
+                let place = inputs.filter(|&input| self.node(input).op == Op::Placeholder).count();
+                Some(format!("input {place}"))
+            }
+            Op::GetAttr => Some(format!("attribute {}", self.target(id))),
+            Op::Call | Op::Output => None,
+        }
+    }
+
     /// The keyword arguments of a node, in order.
     pub fn kwargs(&self, id: NodeId) -> impl ExactSizeIterator<Item = (&str, Value)> {
         self.values[self.nodes[id.index()].kwargs.range()].chunks_exact(2).map(|pair| match pair[0] {

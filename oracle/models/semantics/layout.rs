@@ -5,6 +5,7 @@
 //! and the walk over the rows of a window.
 
 use crate::graph::Dtype;
+pub use crate::graph::layout::is_dense;
 use crate::graph::layout::{self as numbers, is_contiguous};
 use std::fmt;
 use std::ops::Deref;
@@ -104,13 +105,6 @@ pub fn in_order(shape: Dims, order: &[i64]) -> Option<Dims> {
     let order = numbers::order_of(order, shape.len())?;
     let lying = contiguous(shape.permuted(&order));
     Some(order.iter().zip(lying.iter()).fold(shape, |strides, (&dim, &stride)| strides.with(dim, stride)))
-}
-
-/// Whether the elements lie in some order without gaps and without overlap.
-pub fn is_dense(shape: &[i64], strides: &[i64]) -> bool {
-    let mut order: Vec<usize> = (0..shape.len()).collect();
-    order.sort_by_key(|&i| strides[i]);
-    shape.contains(&0) || numbers::is_dense_in(shape, strides, order)
 }
 
 /// Whether no two elements can lie in one place. Errs on the side of yes they can.

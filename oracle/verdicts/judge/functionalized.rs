@@ -12,7 +12,7 @@
 //! A call stays as it is where something takes its results as a whole, where what is copied has gaps between its elements
 //! or does not begin its storage, or where an argument is a list of views.
 
-use crate::graph::{Dim, Editor, Graph, NodeId, Op, Out, Tensor, Value};
+use crate::graph::{Editor, Graph, NodeId, Op, Out, Tensor, Value, layout};
 
 const OPERATOR: &str = "higher_order.auto_functionalized_v2";
 const KERNEL: &str = "higher_order.triton_kernel_wrapper_functional";
@@ -51,16 +51,9 @@ fn copy(editor: &mut Editor, tensor: NodeId, id: NodeId) -> Option<NodeId> {
     let graph = editor.graph_mut();
     // A copy begins its storage, and views of it are told from there.
     let known = *graph.tensor_of(tensor).filter(|tensor| tensor.offset == 0)?;
-    let of = |dims: &[Dim]| dims.iter().map(|dim| dim.known()).collect::<Option<Vec<i64>>>();
-    let (sizes, strides) = (of(graph.dims(known.shape))?, of(graph.dims(known.stride))?);
-    let mut dims: Vec<(i64, i64)> = strides.into_iter().zip(sizes).filter(|&(_, size)| size > 1).collect();
-    dims.sort_unstable();
-    let mut count = 1i64;
-    for (stride, size) in dims {
-        if stride != count {
-            return None;
-        }
-        count = count.checked_mul(size)?;
+    let (sizes, strides) = (graph.sizes(known.shape)?, graph.sizes(known.stride)?);
+    if sizes.len() != strides.len() || !layout::is_dense(&sizes, &strides) {
+        return None;
     }
     let own = Tensor { storage: None, offset: 0, storage_bytes: None, ..known };
     let out = Out::Tensor(graph.push_tensor(own));
@@ -82,7 +75,7 @@ fn list(graph: &Graph, value: Value) -> Option<Vec<Value>> {
 
 fn operator(editor: &mut Editor, id: NodeId) -> Option<()> {
     let graph = editor.graph();
-    let base_name = graph.name(id).to_string();
+    let name_of_call = graph.name(id).to_string();
     let &[Value::Function(target)] = graph.args(id) else { return None };
     let target = graph.text(target).to_string();
     let given = keywords(graph, id);
@@ -131,7 +124,7 @@ fn operator(editor: &mut Editor, id: NodeId) -> Option<()> {
         1 => outs[0],
         _ => Out::Tuple(editor.graph_mut().push_outs(&outs[..results])),
     };
-    let call = editor.insert_before(Some(id), &base_name, &target, &[], &handed, out);
+    let call = editor.insert_before(Some(id), &name_of_call, &target, &[], &handed, out);
     for ((user, _), place) in taken.into_iter().zip(indices?) {
         match place.checked_sub(results) {
             Some(base) => editor.replace_uses(user, *copies.get(base)?),
@@ -181,7 +174,7 @@ fn view_of(
 
 fn kernel(editor: &mut Editor, id: NodeId) -> Option<()> {
     let graph = editor.graph();
-    let (base_name, args) = (graph.name(id).to_string(), graph.args(id).to_vec());
+    let (name_of_call, args) = (graph.name(id).to_string(), graph.args(id).to_vec());
     let given = keywords(graph, id);
     let named = |name: &str| given.iter().find(|(other, _)| other == name).map(|(_, value)| *value);
     let cloned = list(graph, named("tensors_to_clone")?)?;
@@ -205,7 +198,7 @@ fn kernel(editor: &mut Editor, id: NodeId) -> Option<()> {
     let kwargs: Vec<(&str, Value)> =
         kept.map(|(name, value)| (name.as_str(), if name == "kwargs" { handed } else { *value })).collect();
     let target = "higher_order.triton_kernel_wrapper_mutation";
-    editor.insert_before(Some(id), &base_name, target, &args, &kwargs, Out::None);
+    editor.insert_before(Some(id), &name_of_call, target, &args, &kwargs, Out::None);
     for (user, copy) in replaced {
         editor.replace_uses(user, copy);
         editor.erase(user);

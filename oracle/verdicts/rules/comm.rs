@@ -8,7 +8,7 @@ use crate::analysis::bytes::Overlap;
 use crate::analysis::sequences::Permuted;
 use crate::analysis::storages::Touch;
 use crate::analysis::{Access, CollectiveCall, Computed, GroupName, computed};
-use crate::graph::{Dtype, Graph, NodeId, Op, Places};
+use crate::graph::{Dtype, Graph, NodeId, Places};
 use crate::ops::{Collective, Kind};
 use crate::semantics::symbolic::Member;
 use crate::threads;
@@ -739,8 +739,7 @@ fn given_in_flight(side: &AnalyzedGraph) -> BTreeMap<String, (NodeId, NodeId)> {
         for part in storages.all_parts(wait).filter(|part| storages.storage(part.storage).external) {
             let by = storages.storage(part.storage).by;
             let fills = |access: &&Access| access.node < wait && side.is_launch_write(access);
-            if let (Some(name), None) =
-                (given_name(graph, by), storages.accesses_of(part.storage).find(fills))
+            if let (Some(name), None) = (graph.given_name(by), storages.accesses_of(part.storage).find(fills))
             {
                 let (_, first) = found.entry(name).or_insert((by, wait));
                 *first = wait.min(*first);
@@ -748,19 +747,6 @@ fn given_in_flight(side: &AnalyzedGraph) -> BTreeMap<String, (NodeId, NodeId)> {
         }
     }
     found
-}
-
-/// What two graphs call an input or a constant.
-fn given_name(graph: &Graph, id: NodeId) -> Option<String> {
-    match graph.node(id).op {
-        Op::GetAttr => Some(format!("attribute {}", graph.target(id))),
-        Op::Placeholder => {
-            let inputs = graph.ids().take_while(|&input| input < id);
-            let place = inputs.filter(|&input| graph.node(input).op == Op::Placeholder).count();
-            Some(format!("input {place}"))
-        }
-        _ => None,
-    }
 }
 
 /// Who touches what an input holds before `wait`: nodes in list order, waits aside.
@@ -781,7 +767,7 @@ pub(super) fn faults_of_inputs(before: &AnalyzedGraph, after: &AnalyzedGraph) ->
     let mut faults = Vec::new();
     for (given, (input, wait)) in old {
         let name = before.graph.name(input);
-        let is_own = |id: &NodeId| given_name(after.graph, *id).as_ref() == Some(&given);
+        let is_own = |id: &NodeId| after.graph.given_name(*id).as_ref() == Some(&given);
         let Some(own) = after.graph.ids().find(is_own) else { continue };
         let expected = format!("{name} may be in flight until {}", before.graph.name(wait));
         let Some(&(_, first)) = new.get(&given) else {

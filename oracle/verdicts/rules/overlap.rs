@@ -15,7 +15,7 @@
 
 use super::{AnalyzedGraph, Checked, Code, Evidence, Stage};
 use crate::analysis::storages::{StorageIndex, Storages};
-use crate::graph::{Dim, DimsId, Graph, NodeId};
+use crate::graph::{Dim, DimsId, Graph, NodeId, layout};
 use crate::ops::{Bound, Fill, Kind, Matmul, Move, OpInfo, Ops, Random, Schema};
 use rustc_hash::FxHashMap;
 
@@ -126,40 +126,27 @@ fn refusal(graph: &Graph, info: &OpInfo, storages: &Storages, id: NodeId) -> Opt
     Some(format!("{name} is written in place, and {shares} memory with {}", graph.name(*other)))
 }
 
-/// Whether a tensor leaves gaps between its elements, or has several of them in one place.
-fn has_gaps(graph: &Graph, node: NodeId) -> bool {
-    let Some(tensor) = graph.tensor_of(node) else { return false };
-    let layout = graph.sizes(tensor.shape).zip(graph.sizes(tensor.stride));
-    layout.is_some_and(|(sizes, strides)| !sizes.contains(&0) && !is_dense(&large_dims(&sizes, &strides)))
-}
-
-/// The strides of the dimensions of several elements, where they do not lie row by row.
-pub(super) fn strides_in_memory(graph: &Graph, node: NodeId) -> Option<Vec<i64>> {
+/// Sizes and strides of a tensor, as many of one as of the other.
+fn layout_of(graph: &Graph, node: NodeId) -> Option<(Vec<i64>, Vec<i64>)> {
     let tensor = graph.tensor_of(node)?;
     let (sizes, strides) = graph.sizes(tensor.shape).zip(graph.sizes(tensor.stride))?;
-    let dims = strides.into_iter().zip(sizes).filter(|&(_, size)| size > 1);
-    let mut inward: Vec<(i64, i64)> = dims.collect();
-    let strides = inward.iter().map(|&(stride, _)| stride).collect();
-    inward.reverse();
-    (!is_dense(&inward)).then_some(strides)
+    (sizes.len() == strides.len()).then_some((sizes, strides))
 }
 
-/// Strides and sizes of the dimensions of several elements, from the smallest stride on.
-fn large_dims(sizes: &[i64], strides: &[i64]) -> Vec<(i64, i64)> {
-    let dims = strides.iter().copied().zip(sizes.iter().copied());
-    let mut large: Vec<(i64, i64)> = dims.filter(|&(_, size)| size > 1).collect();
-    large.sort_unstable();
-    large
+/// Whether a tensor leaves gaps between its elements, or has several of them in one place.
+fn has_gaps(graph: &Graph, node: NodeId) -> bool {
+    layout_of(graph, node).is_some_and(|(sizes, strides)| !layout::is_dense(&sizes, &strides))
 }
 
-/// Whether elements lie side by side, in any order of these dimensions.
-fn is_dense(dims: &[(i64, i64)]) -> bool {
-    let mut count = Some(1i64);
-    dims.iter().all(|&(stride, size)| {
-        let fits = Some(stride) == count;
-        count = count.and_then(|count| count.checked_mul(size));
-        fits
-    })
+/// The strides of the dimensions of several elements.
+fn strides_of_many(sizes: &[i64], strides: &[i64]) -> Vec<i64> {
+    strides.iter().zip(sizes).filter(|&(_, &size)| size > 1).map(|(&stride, _)| stride).collect()
+}
+
+/// The same, where the elements do not lie row by row.
+pub(super) fn strides_in_memory(graph: &Graph, node: NodeId) -> Option<Vec<i64>> {
+    let (sizes, strides) = layout_of(graph, node)?;
+    (!layout::is_contiguous(&sizes, &strides)).then(|| strides_of_many(&sizes, &strides))
 }
 
 /// Where a tensor with elements lies: bytes of a storage.
@@ -180,26 +167,14 @@ impl Window {
     fn of(graph: &Graph, storages: &Storages, node: NodeId) -> Option<Window> {
         let storage = storages.storage_of(node)?;
         let tensor = graph.tensor_of(node)?;
-        let known = |dims: &[Dim]| {
-            let sizes = dims.iter().map(|dim| match dim {
-                Dim::Static(n) => Some(*n),
-                Dim::Symbolic(_) => None,
-            });
-            sizes.collect::<Option<Vec<i64>>>()
-        };
-        let (sizes, strides) = (known(graph.dims(tensor.shape))?, known(graph.dims(tensor.stride))?);
-        if sizes.contains(&0) || sizes.len() != strides.len() {
-            return None;
-        }
-        let large = large_dims(&sizes, &strides);
-        let count = large.iter().try_fold(1i64, |count, &(_, size)| count.checked_mul(size))?;
-        let is_dense = is_dense(&large);
-        let strides =
-            strides.into_iter().zip(sizes).filter(|&(_, n)| n > 1).map(|(stride, _)| stride).collect();
+        let (sizes, strides) = layout_of(graph, node).filter(|(sizes, _)| !sizes.contains(&0))?;
+        let count = layout::numel(&sizes)?;
+        let is_dense = layout::is_dense(&sizes, &strides);
+        let strides = strides_of_many(&sizes, &strides);
         let itemsize = tensor.dtype.itemsize() as i64;
         let start = tensor.offset.checked_mul(itemsize)?;
         let end = start.checked_add(count.checked_mul(itemsize)?)?;
-        let repeats = large.first().is_some_and(|&(stride, _)| stride == 0);
+        let repeats = strides.iter().min() == Some(&0);
         Some(Window { storage, start, end, strides, is_dense, repeats })
     }
 }
@@ -221,7 +196,8 @@ fn elements_share(graph: &Graph, (shape, stride): (DimsId, DimsId)) -> Option<bo
     if sizes.contains(&0) {
         return Some(false);
     }
-    let dims = large_dims(&sizes, &strides);
+    let mut dims: Vec<(i64, i64)> = strides.into_iter().zip(sizes).filter(|&(_, size)| size > 1).collect();
+    dims.sort_unstable();
     // Each dimension steps over all that the ones inside it reach.
     let mut reach = Some(0i64);
     let is_apart = dims.iter().all(|&(stride, size)| {
