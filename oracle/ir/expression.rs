@@ -1,8 +1,9 @@
 //! Symbolic sizes: integer arithmetic in Python's syntax, as sympy prints it.
 //!
 //! `+`, `-`, `*`, `//`, `%`, `**`, parentheses, `Max`, `Min`, `FloorDiv`, `CleanDiv`, `Mod` and the names of symbols.
-//! Division rounds down, as in Python. [`evaluate`] gives an expression's value, [`normal_form`] one spelling for all
-//! that are equal as sums of products: PyTorch prints `2*s77 + 1` in one place and `1 + 2 * s77` in another.
+//! Division rounds down, as in Python. [`evaluate`] gives an expression's value, [`holds`] says whether a comparison is
+//! true, [`normal_form`] gives one spelling for all that are equal as sums of products: PyTorch prints `2*s77 + 1` in one
+//! place and `1 + 2 * s77` in another.
 //!
 //! # What it does not do
 //!
@@ -26,6 +27,29 @@ pub fn evaluate(text: &str, symbol: &dyn Fn(&str) -> Option<i64>) -> Option<i64>
 /// The expression as a sum of products in one order: equal sums have one form. `None` for what is no such expression.
 pub fn normal_form(text: &str) -> Option<String> {
     Parser::read(text, &Formal).map(|sum| sum.text())
+}
+
+/// Whether a condition holds: `Eq(a, b)`, `Ne(a, b)`, `a < b`, `a <= b`, `a > b` or `a >= b`. `None` where it has no
+/// answer, or is another one.
+pub fn holds(text: &str, symbol: &dyn Fn(&str) -> Option<i64>) -> Option<bool> {
+    let arithmetic = Known(symbol);
+    let mut parser = Parser { rest: text, arithmetic: &arithmetic, depth: 0 };
+    let is_equal = parser.takes("Eq(");
+    if is_equal || parser.takes("Ne(") {
+        let left = parser.sum()?;
+        let right = parser.takes(",").then(|| parser.sum())??;
+        let is_whole = parser.takes(")") && parser.rest.trim_start().is_empty();
+        return is_whole.then_some((left == right) == is_equal);
+    }
+    let left = parser.sum()?;
+    let sign = ["<=", ">=", "<", ">"].into_iter().find(|sign| parser.takes(sign))?;
+    let right = parser.sum()?;
+    parser.rest.trim_start().is_empty().then_some(match sign {
+        "<=" => left <= right,
+        ">=" => left >= right,
+        "<" => left < right,
+        _ => left > right,
+    })
 }
 
 /// What an expression is computed in.
@@ -349,6 +373,27 @@ mod tests {
             ("FloorDiv(9, 2) - (-1)", 5),
         ] {
             assert_eq!(value(text), Some(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn comparisons() {
+        for (text, expected) in [
+            ("Eq(u4, 2*u2)", Some(true)),
+            ("Ne(Mod(u6, 4), 0)", Some(true)),
+            ("u3 >= 4", Some(false)),
+            ("-u3 < u2 - 1", Some(true)),
+            ("u2 <= 2", Some(true)),
+            ("u2 > 2", Some(false)),
+            ("Eq(x, 2)", None),
+            ("Eq(u2, 2) & (u3 > 1)", None),
+            ("u2", None),
+        ] {
+            assert_eq!(
+                holds(text, &|name| name.strip_prefix('u').and_then(|n| n.parse().ok())),
+                expected,
+                "{text}"
+            );
         }
     }
 

@@ -189,6 +189,8 @@ knobs! {
     epilogue = 25 in 0..=100, Half;
     /// How often some calls of a graph that is to be rewritten are the body of one.
     regions = 10 in 0..=100, Keep;
+    /// How often a graph that is to be rewritten has values of symbolic sizes too.
+    symbolic = 15 in 0..=100, Keep;
     /// How often the calls of a graph that is to be rewritten run on several streams.
     streams = 10 in 0..=100, Keep;
     /// How often calls of a graph are written otherwise: arguments by keyword, values that go through the host.

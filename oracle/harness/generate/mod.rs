@@ -48,6 +48,7 @@ mod steps;
 pub mod strategy;
 mod streams;
 mod survey;
+mod symbolic;
 mod target;
 mod traits;
 mod types;
@@ -79,6 +80,7 @@ pub use source::{Bytes, FRAME, Longest, Seeded, Source};
 pub use streams::spread;
 pub(crate) use streams::{CALLER, order_streams, run_on};
 pub use survey::Survey;
+pub use symbolic::with_symbol;
 pub use wanted::{Offers, Wanted, offers};
 pub(crate) use wanted::{bucketing, execution, partition, rewrite, schedule as schedule_case};
 pub use window::window;
@@ -89,7 +91,7 @@ use builder::{Builder, is_input};
 use pass::Plan;
 
 /// The version of the generator: the same choices give the same case in every release with this number.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 
 /// A generated case.
 #[derive(Clone, Debug)]

@@ -223,7 +223,11 @@ pub(crate) fn rewrite(wanted: &Wanted, pass: PassKind, number: u64) -> Case {
     let generated = || super::case(&config, wanted.seed, number).into_case().graph;
     let graph = wanted.neighbour(number).unwrap_or_else(generated);
     let mut graph = wanted.varied(&config, graph, number);
-    // Choices of its own: the graphs of other cases stay what they are.
+    // Choices of their own: the graphs of other cases stay what they are.
+    let mut source = Seeded::case(wanted.seed.rotate_left(32) ^ 0x5359_4d42, number);
+    if source.percent(config.symbolic) {
+        graph = super::with_symbol(&mut source, &graph).unwrap_or(graph);
+    }
     let mut source = Seeded::case(!wanted.seed, number);
     if source.percent(config.streams) {
         graph = super::spread(&mut source, &graph);

@@ -15,6 +15,7 @@ impl super::Config {
                 Without::OrderingEdgesInFlight => self.ordering_in_flight = 0,
                 Without::RandomDraws => (self.random, self.dropout) = (0, 0),
                 Without::Streams => self.streams = 0,
+                Without::SymbolicSizes => self.symbolic = 0,
                 Without::Uninterpreted => self.uninterpreted = 0,
                 Without::Writes => {
                     for knob in
@@ -52,6 +53,7 @@ impl super::joint::Config {
                 // Tags are taken away afterwards (`wanted.rs`).
                 Without::Untagged => {}
                 Without::RandomDraws => (self.dropout, self.mask) = (0, 0),
+                Without::SymbolicSizes => self.symbolic = 0,
                 Without::Writes => (self.write, self.early_clear) = (0, 0),
             }
         }

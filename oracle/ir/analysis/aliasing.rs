@@ -220,14 +220,43 @@ impl<'a> Aliasing<'a> {
                 self.set(place, &[Part { bytes, ..part }]);
             }
             (parts, _) => {
+                let is_all = self.shows_all(source, meta, kind);
                 let within = |p: &Part| match absolute {
                     true => whole(&self.result.storages[p.storage.index()]),
+                    false if is_all => p.bytes,
                     false => p.bytes.inexact(),
                 };
                 let parts: Vec<Part> = parts.iter().map(|p| Part { bytes: within(p), ..*p }).collect();
                 self.set(place, &parts);
             }
         }
+    }
+
+    /// Whether a view shows every element of what it is a view of, whatever its sizes are.
+    fn shows_all(&self, source: usize, meta: Option<&TensorMeta>, kind: Kind) -> bool {
+        if let Kind::View(
+            View::Sizes
+            | View::Dtype
+            | View::Permute
+            | View::Transpose
+            | View::T
+            | View::Unsqueeze
+            | View::Squeeze,
+        ) = kind
+        {
+            return true;
+        }
+        let (Some(tensor), Some(TensorMeta { shape, stride: Some(stride), offset, .. })) =
+            (self.tensor(source), meta)
+        else {
+            return false;
+        };
+        let sizes = |dims| self.graph.dims(dims).iter().map(|&dim| Size::from(dim));
+        let is_known = !shape.iter().chain(stride).any(|&size| size == Size::Unknown);
+        is_known
+            && *offset == Size::Known(tensor.offset)
+            && sizes(tensor.shape).eq(shape.iter().copied())
+            && sizes(tensor.stride).eq(stride.iter().copied())
     }
 
     /// Whether what is recorded of a view is what the rule says, so that views of it can be built on that.

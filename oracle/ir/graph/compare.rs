@@ -86,6 +86,7 @@ impl Graph {
             && self.kind == other.kind
             && self.world == other.world
             && self.symbols == other.symbols
+            && self.guards == other.guards
             && self.ordering == other.ordering
             && self.renames == other.renames
             && self.clusters == other.clusters

@@ -369,6 +369,7 @@ fn compact(mut old: Graph, list: &[NodeId]) -> (Graph, Vec<Option<NodeId>>) {
         kind: std::mem::take(&mut old.kind),
         world: std::mem::take(&mut old.world),
         symbols: std::mem::take(&mut old.symbols),
+        guards: std::mem::take(&mut old.guards),
         subgraphs: std::mem::take(&mut old.subgraphs),
         facts: std::mem::take(&mut old.facts),
         extra: std::mem::take(&mut old.extra),

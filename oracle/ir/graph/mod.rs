@@ -24,6 +24,7 @@ mod append;
 mod compare;
 mod edit;
 pub mod layout;
+mod sized;
 mod strings;
 mod tensor;
 mod transcribe;
@@ -206,6 +207,8 @@ pub struct Graph {
     pub world: World,
     /// Symbols of symbolic sizes.
     pub symbols: Vec<Symbol>,
+    /// What holds of the symbols wherever the graph runs: comparisons such as `Eq(s0, 2*s1)`.
+    pub guards: Vec<String>,
     /// Edges that order only.
     pub ordering: Vec<OrderingEdge>,
     /// Renames of mutated buffers.

@@ -11,6 +11,7 @@
 //!
 //! It does not say what a value is (`semantics` does), only what an operator may touch.
 
+mod arithmetic;
 mod facts;
 mod kind;
 mod schema;

@@ -117,7 +117,7 @@ pub fn infer(graph: &Graph, ops: &Ops, node: NodeId) -> Result<Inferred, ShapeEr
 fn rule(graph: &Graph, info: &OpInfo, node: NodeId) -> Rule<Inferred> {
     match info.kind {
         Kind::GetItem => return number::getitem(graph, node),
-        Kind::Number(_) => return Ok(Inferred::One(Output::Number(Size::Unknown))),
+        Kind::Number(op) => return Ok(number::computed(graph, node, op)),
         _ => {}
     }
     let schema = info.schema.as_ref().ok_or(Stop::Undecided)?;

@@ -19,6 +19,8 @@ pub enum Without {
     RandomDraws,
     /// Several streams, and what orders them.
     Streams,
+    /// Sizes that are symbols.
+    SymbolicSizes,
     /// Operators that the oracle does not compute.
     Uninterpreted,
     /// Joint graphs that do not say which nodes are of forward and which of backward.
@@ -37,6 +39,7 @@ impl Without {
         Without::OrderingEdgesInFlight,
         Without::RandomDraws,
         Without::Streams,
+        Without::SymbolicSizes,
         Without::Uninterpreted,
         Without::Untagged,
         Without::Writes,
@@ -52,6 +55,7 @@ impl Without {
             Without::OrderingEdgesInFlight => "ordering-edges-in-flight",
             Without::RandomDraws => "random-draws",
             Without::Streams => "streams",
+            Without::SymbolicSizes => "symbolic-sizes",
             Without::Uninterpreted => "uninterpreted",
             Without::Untagged => "untagged",
             Without::Writes => "writes",

@@ -1,8 +1,9 @@
 //! Values by execution: both graphs run on every rank, with numbers and, where numbers cannot tell, with terms.
 //! What an equality of numbers is worth is said in [`semantics`]`::trials`.
 
+use super::sizes::{Sized, Sizes};
 use super::values::{About, Observed, ValueDifference, ValueMethod, ValueResult};
-use super::{AnalyzedGraph, Code, Evidence, Reason, loosened};
+use super::{AnalyzedGraph, Code, Evidence, RankOutcome, Reason, loosened};
 use crate::graph::{Graph, NodeId, World};
 use crate::limits::Limit;
 use crate::ops::{Collective, Kind, Move};
@@ -10,6 +11,7 @@ use crate::semantics::{
     self, Answers, Aspect, Difference, Failure, Hazard, HazardKind, Nearness, Numerics, Options, Pair, Place,
     Program, Question, Run, Stopped,
 };
+use std::sync::Arc;
 
 /// Ranks that are executed at most: beyond it a world is not small.
 const MOST_RANKS: u32 = Limit::Executed.standard() as u32;
@@ -64,6 +66,39 @@ pub(super) fn execute(evidence: &Evidence, limit: u64, question: Question) -> Ex
     let as_reals = answers.reals && results.iter().any(|(_, result)| matches!(result, ValueResult::Equal(_)));
     let (believed, equal) = (answers.are_clear(), answers.are_equal());
     (results, Clear { believed, equal, as_reals, would: answers.would })
+}
+
+/// What executions find where sizes are symbolic and these have other values than their hints: differences, and nothing
+/// else. Of data nothing is assumed, so symbols that stand for it have no values.
+pub(super) fn execute_at_sizes(
+    evidence: &Evidence,
+    limit: u64,
+    question: Question,
+) -> Option<(ValueMethod, ValueResult)> {
+    let sides: Vec<&AnalyzedGraph> = match evidence.ranks.as_slice() {
+        [] | [_] => vec![&*evidence.after],
+        ranks => ranks.iter().map(|outcome| &*outcome.side).collect(),
+    };
+    let graphs = sides.iter().map(|side| side.graph);
+    let before = &evidence.before;
+    Sizes::tried((before.graph, &before.ops), graphs, false).find_map(|Sized { sizes, before, after }| {
+        let mut sized = Evidence::new(&before, None, after.first()?, evidence.policies.clone());
+        (sized.own, sized.own_ranks) = (evidence.own.clone(), evidence.own_ranks.clone());
+        sized.ranks = std::iter::zip(&evidence.ranks, &after)
+            .map(|(outcome, graph)| RankOutcome {
+                side: Arc::new(AnalyzedGraph::new(graph)),
+                correspondence: outcome.correspondence.clone(),
+                ..*outcome
+            })
+            .collect();
+        let (mut results, _) = execute(&sized, limit, question);
+        let at = results.iter().position(|(_, result)| matches!(result, ValueResult::Different(_)))?;
+        let (method, mut result) = results.swap_remove(at);
+        if let ValueResult::Different(differences) = &mut result {
+            differences.iter_mut().for_each(|one| one.title += &format!(" where {}", sizes.words()));
+        }
+        Some((method, result))
+    })
 }
 
 /// How near both graphs come to one another, by the laws of a level and then in double precision; of one graph for all

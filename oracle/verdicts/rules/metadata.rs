@@ -1,5 +1,6 @@
 //! What a rewritten graph records of its values: dtypes, sizes, strides, storages and devices.
 
+use super::sizes::{self, Sized, Sizes};
 use super::{AnalyzedGraph, Checked, Evidence, Stage, overlap};
 use crate::analysis::computed;
 use crate::analysis::disagreements::{Elsewhere, recorded_elsewhere, resized};
@@ -16,6 +17,28 @@ fn new_faults<T>(evidence: &Evidence, find: impl Fn(&AnalyzedGraph) -> Vec<(Node
         found.retain(|(id, _)| !evidence.correspondence.before_of[id.index()].is_some_and(was));
     }
     found
+}
+
+/// What is recorded of symbolic sizes and is not true where these are numbers.
+fn untrue_at_sizes(evidence: &Evidence) -> Vec<super::Finding> {
+    let (before, after) = (&evidence.before, &evidence.after);
+    for Sized { sizes, after: graphs, .. } in
+        Sizes::tried((before.graph, &before.ops), std::iter::once(after.graph), true)
+    {
+        let finding = |(id, why)| {
+            let name = after.graph.name(id);
+            let title = format!("the recorded result of {name} is not true where {}", sizes.words());
+            let finding = evidence.finding("rewrite/metadata", Stage::After, title);
+            let finding = finding.after_nodes(evidence, [id]);
+            finding.fact(format!("{name} calls {}", after.graph.target(id))).observed(why)
+        };
+        let untrue: Vec<super::Finding> =
+            graphs.iter().flat_map(|graph| sizes::misfits(graph, &after.ops)).map(finding).collect();
+        if !untrue.is_empty() {
+            return untrue;
+        }
+    }
+    Vec::new()
 }
 
 /// Recorded results follow from their operators, and lie in no other memory's storage. What the input already has is no
@@ -89,6 +112,9 @@ pub(super) fn metadata_true(evidence: &Evidence) -> Checked {
             }
             findings.push(finding.observed(fault.to_string()));
         }
+    }
+    if findings.is_empty() {
+        findings.extend(untrue_at_sizes(evidence));
     }
     for (id, why) in new_faults(evidence, |side| overlap::refused(side.graph, &side.ops, side.storages())) {
         let name = after.graph.name(id);

@@ -55,6 +55,7 @@ mod relation;
 mod restreamed;
 mod rule;
 pub mod schedule;
+mod sizes;
 mod streams;
 mod unread;
 mod unwritten;

@@ -227,6 +227,10 @@ impl ValueEvidence {
             let question =
                 Question { open, both: evaluators.both, agree: evaluators.agree, numerics, hint, to_the_bit };
             let (mut results, clear) = executed::execute(first, evaluators.element_limit, question);
+            let is_different = |(_, result): &(_, ValueResult)| matches!(result, ValueResult::Different(_));
+            if open && !evaluators.agree && !results.iter().any(is_different) {
+                results.extend(executed::execute_at_sizes(first, evaluators.element_limit, question));
+            }
             let of_others = others.iter().find_map(|other| other.values.taken_for_equal.clone());
             if let Some(excuse) = first.values.taken_for_equal.clone().or(of_others) {
                 results.iter_mut().for_each(|(_, result)| result.excuse_values(excuse.clone()));

@@ -38,7 +38,7 @@ def document(module, name="graph", kind="forward", **keys):
     known = {"name": name, "kind": kind, "groups": groups_of(graph), "symbols": symbols_of(graph), "nodes": []}
     if dist.is_initialized():
         known["world"] = {"ranks": dist.get_world_size()}
-    source = types.SimpleNamespace(document=known, names={}, symbols={})
+    source = types.SimpleNamespace(document=known, names={}, symbols={}, shapes=shapes_of(graph))
     written = export(graph, source, **keys)
     written["ops"] = dict(sorted(written["ops"].items()))
     shown = [node for node in in_order(graph) if not ordering.is_body(node)]
@@ -61,22 +61,31 @@ def _origin(entry, node):
 def symbols_of(graph):
     """The symbols of all sizes in a graph."""
     found = {}
+    for value in _symbolic(graph):
+        for symbol, (_, hint, low, high, unbacked) in symbol_facts(value):
+            found.setdefault(symbol, {"hint": hint, "range": [low, high], "unbacked": unbacked})
+    return found
 
-    def note(value):
+
+def shapes_of(graph):
+    """The ShapeEnv of the sizes in a graph, if any is symbolic."""
+    return next((value.node.shape_env for value in _symbolic(graph)), None)
+
+
+def _symbolic(graph):
+    """The symbolic numbers in the results of a graph's nodes, and in the sizes of these."""
+
+    def of(value):
         if isinstance(value, torch.SymInt):
-            for symbol, (_, hint, low, high, unbacked) in symbol_facts(value):
-                found.setdefault(symbol, {"hint": hint, "range": [low, high], "unbacked": unbacked})
+            yield value
         elif isinstance(value, torch.Tensor):
-            for size in [*value.shape, *value.stride(), value.storage_offset()]:
-                if isinstance(size, torch.SymInt):
-                    note(size)
+            yield from of([*value.shape, *value.stride(), value.storage_offset()])
         elif isinstance(value, (list, tuple)):
             for part in value:
-                note(part)
+                yield from of(part)
 
     for node in graph.nodes:
-        note(node.meta.get("val"))
-    return found
+        yield from of(node.meta.get("val"))
 
 
 def symbol_names(shapes: Any) -> dict[Any, Any]:

@@ -43,6 +43,8 @@ def export(graph, rebuilt, **keys):
     for key in ("world", "groups", "symbols"):
         if key in before:
             document[key] = before[key]
+    if guards := writer.guards():
+        document["guards"] = guards
     document["num_nodes"] = len(nodes)
     for key in ("num_fwd_outputs", "static_lifetime_input_indices"):
         if key in before:
@@ -72,6 +74,17 @@ class _Writer:
         for name, value in rebuilt.symbols.items():
             if isinstance(value, torch.SymInt) and isinstance(value.node.expr, sympy.Symbol):
                 self.symbols[value.node.expr] = sympy.Symbol(name, integer=True)
+
+    def guards(self):
+        """What is known of the symbols by now: conditions on which a compiled function is compiled anew."""
+        shapes = getattr(self.rebuilt, "shapes", None)
+        known = self.rebuilt.document.get("symbols") or {}
+        found = {}
+        for guard in getattr(shapes, "guards", ()):
+            condition = guard.expr.xreplace(self.symbols)
+            if condition.free_symbols and all(str(symbol) in known for symbol in condition.free_symbols):
+                found[str(condition)] = None
+        return list(found)
 
     def nodes(self, graph):
         # A document that comes back keeps its order.

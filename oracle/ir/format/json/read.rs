@@ -275,6 +275,7 @@ keys!(DocumentKey {
     World "world",
     Groups "groups",
     Symbols "symbols",
+    Guards "guards",
     NumNodes "num_nodes",
     Renames "renames",
     Clusters "clusters",
@@ -292,9 +293,9 @@ impl DocumentKey {
     }
 
     /// Keys that only a graph has.
-    const OF_GRAPH: [DocumentKey; 8] = {
+    const OF_GRAPH: [DocumentKey; 9] = {
         use DocumentKey::*;
-        [World, Groups, Symbols, NumNodes, Renames, Clusters, Ops, Nodes]
+        [World, Groups, Symbols, Guards, NumNodes, Renames, Clusters, Ops, Nodes]
     };
 }
 
@@ -383,6 +384,7 @@ impl DocumentReader<'_> {
             }
             DocumentKey::Groups => map.next_value_seed(ByName::<GroupItem>(&mut builder.graph, PhantomData)),
             DocumentKey::Symbols => map.next_value_seed(ByName::<Symbol>(&mut builder.graph, PhantomData)),
+            DocumentKey::Guards => map.next_value().map(|guards| builder.graph.guards = guards),
             DocumentKey::NumNodes => map.next_value_seed(Integer::SIZE).map(|n| self.num_nodes = Some(n)),
             DocumentKey::Renames => map.next_value::<Vec<RenameEntry<'de>>>().map(|renames| {
                 for rename in renames {

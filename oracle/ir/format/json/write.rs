@@ -45,6 +45,7 @@ fn needs_own_version(graph: &Graph) -> bool {
     let group = |g: &crate::graph::Group| g.recorded_rank.is_none() || !g.instances.is_empty();
     graph.world.ranks.is_some()
         || graph.world.groups.iter().any(group)
+        || !graph.guards.is_empty()
         || !graph.ordering.is_empty()
         || !graph.renames.is_empty()
         || !graph.clusters.is_empty()
@@ -249,6 +250,11 @@ impl<W: Write> Json<W> {
             self.raw("}");
         }
         self.raw("},\n");
+        if !graph.guards.is_empty() {
+            self.raw("\"guards\":");
+            serde_json::to_writer(&mut self.text, &graph.guards)?;
+            self.raw(",\n");
+        }
         Ok(())
     }
 

@@ -183,6 +183,20 @@ impl Parser<'_> {
         self.finish_bare()
     }
 
+    /// `guard "CONDITION"` or `guard none`
+    pub(super) fn guard_line(&mut self) -> Parse<()> {
+        self.header("guard", false)?;
+        if !self.stated.guards {
+            self.stated.guards = true;
+            self.graph.guards.clear();
+        }
+        if !self.eat_word("none") {
+            let guard = self.text("a condition such as \"Eq(s0, 2*s1)\"")?;
+            self.graph.guards.push(guard);
+        }
+        self.finish_bare()
+    }
+
     /// `facts TARGET 'JSON'`
     pub(super) fn facts_line(&mut self) -> Parse<()> {
         self.header("facts", false)?;

@@ -118,6 +118,7 @@ pub(super) struct Stated {
     pub(super) world: bool,
     pub(super) device: bool,
     pub(super) symbols: bool,
+    pub(super) guards: bool,
 }
 
 pub(super) fn parse(text: &str) -> Result<Case, ParseErrors> {
@@ -529,6 +530,7 @@ impl Parser<'_> {
                 "groups" => self.groups_line(),
                 "device" => self.device_line(),
                 "symbol" => self.symbol_line(),
+                "guard" => self.guard_line(),
                 "facts" => self.facts_line(),
                 "pass" => self.pass_line(),
                 "estimates" => self.estimates_line(),
@@ -805,12 +807,13 @@ impl Parser<'_> {
 const BODY_KEYWORDS: [&str; 3] = ["output", "body", "end"];
 
 /// The words that begin a statement.
-const KEYWORDS: [&str; 13] = [
+const KEYWORDS: [&str; 14] = [
     "graph",
     "world",
     "groups",
     "device",
     "symbol",
+    "guard",
     "facts",
     "pass",
     "estimates",

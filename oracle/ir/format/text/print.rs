@@ -163,6 +163,14 @@ impl Printer<'_> {
         if graph.symbols != base.symbols {
             self.symbols(graph);
         }
+        if graph.guards != base.guards {
+            if graph.guards.is_empty() {
+                self.text.push_str("guard none\n");
+            }
+            for guard in &graph.guards {
+                let _ = writeln!(self.text, "guard {}", quote(guard));
+            }
+        }
         for (target, json) in carried_facts(graph) {
             if before.is_none_or(|before| !carried_facts(before).any(|f| f == (target, json))) {
                 let _ = writeln!(self.text, "facts {} {}", raw_or_quoted(target), quote(json));

@@ -4,7 +4,7 @@ use super::call::{Call, Rule, Stop, fault};
 use super::size::{Size, numel};
 use super::{Inferred, Output};
 use crate::graph::{Graph, NodeId, Out, Value};
-use crate::ops::Kind;
+use crate::ops::{Kind, Number};
 
 pub(super) fn getitem(graph: &Graph, node: NodeId) -> Rule<Inferred> {
     let (Some(Value::Node(of)), Some(Value::Int(index))) = (graph.arg(node, 0), graph.arg(node, 1)) else {
@@ -18,6 +18,28 @@ pub(super) fn getitem(graph: &Graph, node: NodeId) -> Rule<Inferred> {
         Some(&out) => Ok(Inferred::One(Output::recorded(graph, out))),
         None => fault(format!("item {index} of {}, which has {} results", graph.name(of), outs.len())),
     }
+}
+
+/// Arithmetic on numbers. The same Python functions take tensors, of which nothing is said.
+pub(super) fn computed(graph: &Graph, node: NodeId, op: Number) -> Inferred {
+    let takes_no_tensor = graph.inputs(node).into_iter().all(|input| graph.tensor_of(input).is_none());
+    if !takes_no_tensor {
+        return Inferred::Undecided;
+    }
+    let number = |value: Value| match value {
+        Value::Int(n) => Some(n),
+        Value::Bool(b) => Some(i64::from(b)),
+        Value::Node(node) => match graph.node(node).out {
+            Out::Int(n) => Some(n),
+            _ => None,
+        },
+        _ => None,
+    };
+    let given: Option<Vec<i64>> = match graph.args(node) {
+        &[Value::List(span)] => graph.values(span).iter().map(|&value| number(value)).collect(),
+        values => values.iter().map(|&value| number(value)).collect(),
+    };
+    Inferred::One(Output::Number(given.and_then(|given| op.compute(&given)).into()))
 }
 
 /// `sym_size`, `sym_numel`, `sym_stride`.

@@ -245,8 +245,8 @@ impl<'g> Machine<'_, 'g> {
                 self.words.symbol(tag, symbol);
             }
             Value::Symbolic(expr) => {
-                let symbol = self.string(self.graph.expr(expr).text);
-                self.words.symbol(Tag::Symbolic, symbol);
+                let number = self.symbolic_number(&self.sums.text(expr));
+                self.encode_produced(number, self.node)?;
             }
             Value::List(span) => self.encode_span(Tag::List, span)?,
             Value::Dict(span) => self.encode_span(Tag::Dict, span)?,

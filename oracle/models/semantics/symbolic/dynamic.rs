@@ -11,7 +11,7 @@ use super::evaluation::{Produced, Tensor};
 use super::key::{Tag, Words};
 use super::machine::Machine;
 use super::source::{KeyId, ValueId};
-use crate::graph::{ExprId, Node, NodeId, Op, Out, Value};
+use crate::graph::{ExprId, NodeId, Value};
 use crate::ops::shape::{self, Given, NoWindow, Size, Sizes, Viewed, Window};
 use crate::ops::{Kind, View};
 use smallvec::smallvec;
@@ -59,10 +59,7 @@ impl Symbols<'_, '_, '_, '_> {
             Value::Symbolic(expr) => Some(machine.size_of(expr)),
             Value::Node(node) if matches!(machine.eval.result(node, 0), Produced::Number(_)) => {
                 // What is recorded of a number that a call computes may be out of date.
-                match machine.graph.node(node) {
-                    Node { op: Op::Placeholder, out: Out::SymInt(expr), .. } => Some(machine.size_of(*expr)),
-                    _ => machine.size_asked_for(node),
-                }
+                machine.sums.first(&machine.sum(value)?).map(Size::Symbol)
             }
             value => machine.int_value(value).ok().map(Size::Known),
         }
@@ -99,13 +96,13 @@ fn sizes_of(window: &Window) -> impl Iterator<Item = Size> {
 }
 
 impl Machine<'_, '_> {
-    /// A symbolic size. Expressions of one text are one.
+    /// A symbolic size. Expressions of one sum are one.
     fn size_of(&self, expr: ExprId) -> Size {
-        Size::Symbol(self.exprs.get(&self.graph.expr(expr).text).copied().unwrap_or(expr))
+        Size::Symbol(self.sums.first(&self.sums.text(expr)).unwrap_or(expr))
     }
 
     /// What `sym_size` gives.
-    fn size_asked_for(&self, node: NodeId) -> Option<Size> {
+    pub(super) fn size_asked_for(&self, node: NodeId) -> Option<Size> {
         let &[Value::Node(of), Value::Int(dim)] = self.graph.args(node) else { return None };
         if self.ops.call(self.graph, node)?.kind != Kind::SymSize {
             return None;
@@ -203,7 +200,7 @@ impl Machine<'_, '_> {
             match size {
                 Size::Known(size) => self.words.int(size),
                 Size::Symbol(expr) => {
-                    let symbol = self.arena.symbol(self.graph.text(self.graph.expr(expr).text));
+                    let symbol = self.arena.symbol(&self.sums.text(expr));
                     self.words.symbol(Tag::Symbolic, symbol);
                 }
                 Size::Unknown => {}

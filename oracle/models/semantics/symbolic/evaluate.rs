@@ -7,12 +7,13 @@ use super::hazard::{Hazard, HazardKind};
 use super::key::{Tag, Words};
 use super::layout;
 use super::machine::{Machine, Reading, Stop};
+use super::numbers::Sums;
 use super::place::HERE;
 use super::reason::Reason;
 use super::run::Piece;
 use super::source::{Source, Traits, ValueId};
 use crate::analysis::Draws;
-use crate::graph::{ExprId, Graph, NodeId, Op, Out, Span, StorageId, Str, Value};
+use crate::graph::{ExprId, Graph, NodeId, Op, Out, Span, StorageId, Value};
 use crate::ops::{Bound, Collective, Kind, OpInfo, Ops, Random};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
@@ -80,21 +81,12 @@ pub fn evaluate_from<'g>(arena: &mut Arena, graph: &'g Graph, ops: &Ops, start: 
         received: 0,
         in_flight: Vec::new(),
         windows: FxHashMap::default(),
-        exprs: first_of_each_text(graph),
+        sums: Sums::new(graph),
         own: &start.own,
         has_own_slots: false,
     };
     machine.run(start);
     machine.eval
-}
-
-/// Expressions of one text may have different hints.
-fn first_of_each_text(graph: &Graph) -> FxHashMap<Str, ExprId> {
-    let mut first = FxHashMap::default();
-    for (id, expr) in (0u32..).map(ExprId).zip(graph.exprs()) {
-        first.entry(expr.text).or_insert(id);
-    }
-    first
 }
 
 /// An input or a constant and what its storage holds at first, to be compared with what it holds in the end.
@@ -207,7 +199,7 @@ impl<'g> Machine<'_, 'g> {
                 return match (input, out) {
                     // Inputs that carry one symbol are equal, whatever their places.
                     (Input::Free(_), Out::SymInt(expr)) if self.is_symbol(expr) => {
-                        Ok(self.symbol_number(expr))
+                        Ok(self.symbolic_number(&self.sums.text(expr)))
                     }
                     (Input::Free(position), _) => Ok(self.free_number("placeholder", i64::from(position))),
                     (Input::Number(number), _) => Ok(Produced::Number(number.0)),
@@ -319,16 +311,6 @@ impl<'g> Machine<'_, 'g> {
     fn is_symbol(&self, expr: ExprId) -> bool {
         let text = self.graph.text(self.graph.expr(expr).text);
         self.graph.symbols.iter().any(|symbol| symbol.name == text)
-    }
-
-    /// The number that a symbol stands for: the same in all graphs of an arena.
-    fn symbol_number(&mut self, expr: ExprId) -> Produced {
-        let name = self.arena.symbol("symbol");
-        let symbol = self.arena.symbol(self.graph.text(self.graph.expr(expr).text));
-        self.words.0.clear();
-        self.words.symbol(Tag::Target, name);
-        self.words.symbol(Tag::Symbolic, symbol);
-        Produced::Number(self.take_key())
     }
 
     fn free_number(&mut self, what: &str, number: i64) -> Produced {

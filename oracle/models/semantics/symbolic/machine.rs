@@ -6,11 +6,12 @@ use super::evaluation::{Evaluation, Produced, Storage, Tensor};
 use super::hazard::{Hazard, HazardKind};
 use super::key::Words;
 use super::layout;
+use super::numbers::Sums;
 use super::reason::Reason;
 use super::source::{KeyId, Source, Symbol, Traits, ValueId};
 use crate::analysis::Draws;
 use crate::graph::layout::write_contiguous;
-use crate::graph::{Dtype, ExprId, Graph, NodeId, Out, Str, TensorId};
+use crate::graph::{Dtype, Graph, NodeId, Out, TensorId};
 use crate::ops::shape::Window;
 use crate::ops::{Kind, OpInfo, Ops, by_target};
 use rustc_hash::FxHashMap;
@@ -73,8 +74,7 @@ pub(super) struct Machine<'a, 'g> {
     pub(super) in_flight: Vec<(ValueId, NodeId)>,
     /// Windows of tensors of symbolic sizes, by storage and name.
     pub(super) windows: FxHashMap<(u32, Option<KeyId>), Window>,
-    /// The first expression of each text.
-    pub(super) exprs: FxHashMap<Str, ExprId>,
+    pub(super) sums: Sums,
     /// The index of the rank that the graph was made for in process groups, where it is known.
     pub(super) own: &'a [(String, u32)],
     /// Whether a gather into the buffer that holds its input was met: a graph that is another one on each rank.

@@ -5,10 +5,48 @@ use super::evaluation::Produced;
 use super::key::Tag;
 use super::machine::{Machine, Stop};
 use super::reason::Reason;
+use super::source::KeyId;
 use super::source::{Source, Traits};
 use super::views::dimension;
-use crate::graph::{Out, Value};
+use crate::expression::normal_form;
+use crate::graph::{ExprId, Graph, Out, Value};
+use crate::ops::shape::Size;
 use crate::ops::{Kind, Number, OpInfo};
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+/// The numbers of a graph that are sums of products of symbols. Equal sums may be written in several ways, and
+/// expressions of one text may have different hints.
+pub(super) struct Sums {
+    /// By expression its normal form, or its text where it has none.
+    texts: Vec<Arc<str>>,
+    /// The first expression of each sum.
+    first: FxHashMap<Arc<str>, ExprId>,
+    /// What numbers are that have been computed.
+    of_number: FxHashMap<KeyId, Arc<str>>,
+}
+
+impl Sums {
+    pub fn new(graph: &Graph) -> Sums {
+        let sum = |text: &str| normal_form(text).map_or_else(|| text.into(), Arc::from);
+        let texts: Vec<Arc<str>> = graph.exprs().map(|expr| sum(graph.text(expr.text))).collect();
+        let mut first = FxHashMap::default();
+        for (id, text) in (0u32..).map(ExprId).zip(&texts) {
+            first.entry(text.clone()).or_insert(id);
+        }
+        Sums { texts, first, of_number: FxHashMap::default() }
+    }
+
+    /// An expression of this graph as it is written where it is a sum.
+    pub fn text(&self, expr: ExprId) -> Arc<str> {
+        self.texts[expr.0 as usize].clone()
+    }
+
+    /// The first expression that is the same sum.
+    pub fn first(&self, sum: &str) -> Option<ExprId> {
+        self.first.get(sum).copied()
+    }
+}
 
 impl Machine<'_, '_> {
     /// Executes arithmetic on numbers.
@@ -28,14 +66,63 @@ impl Machine<'_, '_> {
             }
         }
         let known: Option<Vec<i64>> = known.into_iter().collect();
-        if let Some(result) = known.and_then(|known| compute(op, &known)) {
+        if let Some(result) = known.and_then(|known| op.compute(&known)) {
             return Ok(Produced::Int(result));
+        }
+        if let Some(sum) = self.sum_of(op) {
+            return Ok(self.symbolic_number(&sum));
         }
         let target = self.target_symbol();
         self.words.0.clear();
         self.words.symbol(Tag::Target, target);
         self.encode_raw(self.node)?;
         Ok(Produced::Number(self.take_key()))
+    }
+
+    /// The number that a sum of symbols stands for: the same in all graphs of an arena.
+    pub(super) fn symbolic_number(&mut self, sum: &Arc<str>) -> Produced {
+        if let Ok(number) = sum.parse() {
+            return Produced::Int(number);
+        }
+        let (name, symbol) = (self.arena.symbol("symbol"), self.arena.symbol(sum));
+        let outer = std::mem::take(&mut self.words.0);
+        self.words.symbol(Tag::Target, name);
+        self.words.symbol(Tag::Symbolic, symbol);
+        let key = self.take_key();
+        self.words.0 = outer;
+        self.sums.of_number.insert(key, sum.clone());
+        Produced::Number(key)
+    }
+
+    /// What an argument is in symbols.
+    pub(super) fn sum(&self, value: Value) -> Option<Arc<str>> {
+        match value {
+            Value::Symbolic(expr) => Some(self.sums.text(expr)),
+            Value::Node(node) => match self.produced(node).ok()? {
+                Produced::Number(key) => self.sums.of_number.get(&key).cloned(),
+                Produced::Int(n) => Some(n.to_string().into()),
+                _ => None,
+            },
+            value => self.int_value(value).ok().map(|n| n.to_string().into()),
+        }
+    }
+
+    /// What arithmetic on sums of symbols gives, where that is such a sum.
+    fn sum_of(&self, op: Number) -> Option<Arc<str>> {
+        let args: Option<Vec<Arc<str>>> =
+            self.graph.args(self.node).iter().map(|&value| self.sum(value)).collect();
+        let text = match (op, &args?[..]) {
+            (Number::Neg, [a]) => format!("-({a})"),
+            (Number::Add, [a, b]) => format!("({a}) + ({b})"),
+            (Number::Sub, [a, b]) => format!("({a}) - ({b})"),
+            (Number::Mul, [a, b]) => format!("({a})*({b})"),
+            (Number::FloorDiv, [a, b]) => format!("({a})//({b})"),
+            (Number::Mod, [a, b]) => format!("Mod({a}, {b})"),
+            (Number::Max, [a, b]) => format!("Max({a}, {b})"),
+            (Number::Min, [a, b]) => format!("Min({a}, {b})"),
+            _ => return None,
+        };
+        normal_form(&text).map(Arc::from)
     }
 
     /// Executes `sym_size`, `sym_numel`, `sym_stride`, `item`.
@@ -49,6 +136,11 @@ impl Machine<'_, '_> {
                 Kind::SymStride => pick(strides, dimension(self.int(call, 1)?, sizes.len())?)?,
                 _ => super::layout::numel(sizes).ok_or(Reason::Overflow)?,
             }));
+        }
+        if info.kind == Kind::SymSize
+            && let Some(Size::Symbol(expr)) = self.size_asked_for(self.node)
+        {
+            return Ok(self.symbolic_number(&self.sums.text(expr)));
         }
         let target = self.target_symbol();
         if info.kind == Kind::Item {
@@ -107,60 +199,5 @@ impl Machine<'_, '_> {
             }),
             None => Err(Reason::arguments(format!("{} has {len} results", graph.name(from)))),
         }
-    }
-}
-
-/// Python's arithmetic on integers; `None` where the result is none that fits, or not known here.
-fn compute(op: Number, args: &[i64]) -> Option<i64> {
-    let truth = |b: bool| Some(i64::from(b));
-    match (op, args) {
-        (Number::Sum, _) => args.iter().try_fold(0i64, |sum, &n| sum.checked_add(n)),
-        (Number::Max, _) => args.iter().copied().max(),
-        (Number::Min, _) => args.iter().copied().min(),
-        (Number::Neg, &[a]) => a.checked_neg(),
-        (Number::Not, &[a]) => truth(a == 0),
-        (Number::Add, &[a, b]) => a.checked_add(b),
-        (Number::Sub, &[a, b]) => a.checked_sub(b),
-        (Number::Mul, &[a, b]) => a.checked_mul(b),
-        (Number::FloorDiv, &[a, b]) => floor(a, b).map(|(quotient, _)| quotient),
-        (Number::Mod, &[a, b]) => floor(a, b).map(|(_, rest)| rest),
-        (Number::Pow, &[a, b]) => a.checked_pow(u32::try_from(b).ok()?),
-        (Number::Eq, &[a, b]) => truth(a == b),
-        (Number::Ne, &[a, b]) => truth(a != b),
-        (Number::Lt, &[a, b]) => truth(a < b),
-        (Number::Le, &[a, b]) => truth(a <= b),
-        (Number::Gt, &[a, b]) => truth(a > b),
-        (Number::Ge, &[a, b]) => truth(a >= b),
-        // On bools; on other integers these are bitwise, and `and` of bools is the same.
-        (Number::And, &[a, b]) => Some(a & b),
-        (Number::Or, &[a, b]) => Some(a | b),
-        _ => None,
-    }
-}
-
-/// Quotient rounded down, and the rest, which has the sign of the divisor.
-fn floor(a: i64, b: i64) -> Option<(i64, i64)> {
-    let (quotient, rest) = (a.checked_div(b)?, a.checked_rem(b)?);
-    if rest != 0 && (rest < 0) != (b < 0) {
-        Some((quotient.checked_sub(1)?, rest + b))
-    } else {
-        Some((quotient, rest))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn division_rounds_down() {
-        for (a, b, quotient, rest) in [(7, 2, 3, 1), (-7, 2, -4, 1), (7, -2, -4, -1), (-7, -2, 3, -1)] {
-            assert_eq!(compute(Number::FloorDiv, &[a, b]), Some(quotient));
-            assert_eq!(compute(Number::Mod, &[a, b]), Some(rest));
-        }
-        assert_eq!(compute(Number::FloorDiv, &[1, 0]), None);
-        assert_eq!(compute(Number::FloorDiv, &[i64::MIN, -1]), None);
-        assert_eq!(compute(Number::Add, &[i64::MAX, 1]), None);
-        assert_eq!(compute(Number::Pow, &[2, -1]), None);
     }
 }

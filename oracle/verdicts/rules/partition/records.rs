@@ -1,5 +1,6 @@
 //! What parts record of their values: dtypes, sizes, strides, storages and devices.
 
+use super::super::sizes::{self, Sized, Sizes};
 use super::super::{Checked, Code, device, overlap};
 use super::evidence::PartitionEvidence;
 use crate::analysis::disagreements::{Elsewhere, recorded_elsewhere, resized};
@@ -53,7 +54,15 @@ pub(super) fn metadata_true(evidence: &PartitionEvidence) -> Checked {
                 |id: NodeId| joint.graph.tensor_of(twins[id.index()]?).and_then(|tensor| tensor.storage);
             storage(id).is_some() && storage(id) == storage(other)
         };
-        let shapes = shapes(side);
+        let mut shapes = shapes(side);
+        if shapes.is_empty() {
+            let tried = Sizes::tried((joint.graph, &joint.ops), std::iter::once(side.graph), true);
+            shapes.extend(tried.flat_map(|Sized { sizes, after, .. }| {
+                let told = |(id, why)| (id, format!("{why}, where {}", sizes.words()));
+                let untrue = after.iter().flat_map(|graph| sizes::misfits(graph, &side.ops));
+                untrue.map(told).collect::<Vec<_>>()
+            }));
+        }
         let is_told: FxHashSet<NodeId> = shapes.iter().map(|(id, _)| *id).collect();
         let all = shapes.into_iter().chain(foreign(side, &share)).chain(raised(side)).chain(sized(side));
         for (id, text) in all {

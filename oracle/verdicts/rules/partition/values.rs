@@ -10,6 +10,7 @@
 //! orders differ, or a draw is replayed, random operators are first replaced, on both sides, by functions of their
 //! arguments and of one more input for each draw. A second draw that is not a replay gets an input of its own.
 
+use super::super::sizes::{Sized, Sizes};
 use super::compose::{Composition, Draw};
 use super::evidence::PartitionEvidence;
 use crate::graph::Transcriber;
@@ -93,6 +94,21 @@ impl PartitionValues {
                 this.excuse_proof(hazards);
             }
             this.results.extend(results);
+            let is_different = |(_, result): &(_, Compared)| matches!(result, Compared::Different(_));
+            if open && !evaluators.agree && !this.results.iter().any(is_different) {
+                let after = std::iter::once(pair.1);
+                let at_sizes = |Sized { sizes, before, after }: Sized| {
+                    let sized = (&before, after.first()?);
+                    let (results, _) = execute(sized, (&ops.0, &ops.1), evaluators.element_limit, question);
+                    let (method, mut result) = results.into_iter().find(is_different)?;
+                    if let Compared::Different(all) = &mut result {
+                        all.iter_mut().for_each(|(text, _)| *text += &format!(", where {}", sizes.words()));
+                    }
+                    Some((method, result))
+                };
+                let found = Sizes::tried((pair.0, &ops.0), after, false).find_map(at_sizes);
+                this.results.extend(found);
+            }
         }
         this
     }
