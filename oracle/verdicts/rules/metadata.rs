@@ -127,7 +127,10 @@ pub(super) fn metadata_true(evidence: &Evidence) -> Checked {
         .peekable();
     for id in after.graph.ids() {
         let twin = c.before_of[id.index()].map(|twin| (before.graph, twin));
+        // Nobody sees where a value lies that nobody reads.
+        let is_seen = !after.edges.users(id).is_empty();
         let fault = super::device::fault(after.graph, id, twin)
+            .filter(|_| is_seen)
             .or_else(|| Some(renumbered.next_if(|(node, _)| *node == id)?.1))
             .or_else(|| super::device::mixed(after.graph, &after.ops, id).filter(|_| twin.is_none()))
             .or_else(|| super::device::strayed(after.graph, &after.ops, id).filter(|_| twin.is_none()));

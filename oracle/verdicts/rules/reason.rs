@@ -63,7 +63,7 @@ codes! {
     IndexInRange "values/index-in-range"
         "The graphs are equal where no index is out of range; where one is, the graph before raises.";
     DynamicSizes "values/dynamic-sizes"
-        "Sizes are symbolic, and the graphs were executed for their hints alone.";
+        "Sizes are symbolic, and equality at a few sizes is no proof.";
     UnknownWrite "values/unknown-write"
         "An operator of which nothing is known may write what it takes.";
     UnknownEffects "values/unknown-effects"

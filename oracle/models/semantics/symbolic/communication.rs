@@ -152,12 +152,13 @@ impl Machine<'_, '_> {
     /// What a rank receives of one part; `None` where that is not followed.
     fn follow(&mut self, start: &Start<'_>, part: &Part) -> Result<Option<Received>, Stop> {
         if self.is_symbolic(part.input) {
-            // Element by element, so it is the same function of whatever there is, in place or not.
-            let one = match (start.kind, start.op) {
-                (Collective::AllReduce, Some(op)) => Some(self.reduced_all(start, op, part)),
-                _ => None,
+            let name = match (start.kind, start.op, start.size) {
+                (Collective::AllReduce, Some(_), _) => "all_reduce",
+                (Collective::AllGather, _, Some(_)) => "all_gather",
+                (Collective::ReduceScatter, Some(_), Some(_)) => "reduce_scatter",
+                _ => return Ok(None),
             };
-            return Ok(one.map(|received| (received, Vec::new())));
+            return Ok(Some((self.exchanged_all(name, start, part), Vec::new())));
         }
         let &Start { group, size, .. } = start;
         let mut sizes = self.sizes(part.input)?;
@@ -199,12 +200,15 @@ impl Machine<'_, '_> {
         Ok(Some((received, sizes)))
     }
 
-    /// What an all-reduce of symbolic sizes gives.
-    fn reduced_all(&mut self, start: &Start<'_>, op: Symbol, part: &Part) -> ValueId {
-        let name = self.arena.symbol("all_reduce");
+    /// What a collective on a tensor of symbolic sizes gives, whichever operator starts it: a function of what the ranks of
+    /// the group send.
+    fn exchanged_all(&mut self, name: &str, start: &Start<'_>, part: &Part) -> ValueId {
+        let name = self.arena.symbol(name);
         let mut words = Words::default();
         words.symbol(Tag::Target, name);
-        words.symbol(Tag::Text, op);
+        if let Some(op) = start.op {
+            words.symbol(Tag::Text, op);
+        }
         words.put(Tag::Group, start.group.0);
         words.token(part.sent, part.input.dtype);
         self.arena.opaque_movement(&words, 1, &[part.sent])

@@ -307,12 +307,16 @@ impl Joint {
         }
     }
 
-    /// Whether `id` belongs in the forward graph by its tag, or because it writes and is not tagged backward.
+    /// Whether `id` belongs in the forward graph by its tag, or because it writes and is not tagged backward, or has
+    /// another effect and is tagged forward. (PyTorch asserts again in backward what forward has asserted.)
     pub fn must_be_forward(&self, id: NodeId) -> bool {
         match self.tags(id).placement {
             Placement::MustBeForward => true,
             Placement::Backward | Placement::MustBeBackward => false,
-            Placement::Untagged | Placement::Forward => self.target(id).mutable,
+            Placement::Untagged => self.target(id).mutable,
+            Placement::Forward => {
+                self.target(id).mutable || self.target(id).side_effect && !self.target(id).wait
+            }
         }
     }
 
