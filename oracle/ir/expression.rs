@@ -19,6 +19,10 @@ const DEEPEST: u32 = Limit::Expression.standard() as u32;
 /// Products in one sum: of `(a + b)**64` there would be many.
 const MOST_PRODUCTS: usize = 64;
 
+/// Atoms in one product, and bytes of one atom.
+const MOST_ATOMS: usize = 64;
+const LONGEST: usize = 1 << 12;
+
 /// The value of `text`, with `symbol` telling the values of names; `None` where it has none.
 pub fn evaluate(text: &str, symbol: &dyn Fn(&str) -> Option<i64>) -> Option<i64> {
     Parser::read(text, &Known(symbol))
@@ -29,27 +33,81 @@ pub fn normal_form(text: &str) -> Option<String> {
     Parser::read(text, &Formal).map(|sum| sum.text())
 }
 
-/// Whether a condition holds: `Eq(a, b)`, `Ne(a, b)`, `a < b`, `a <= b`, `a > b` or `a >= b`. `None` where it has no
-/// answer, or is another one.
+/// Whether a condition holds: `Eq(a, b)`, `Ne(a, b)` and Python's comparisons, and what `&`, `|`, `~`, `And`, `Or` and
+/// `Not` make of them. `None` where it has no answer, or is another one.
 pub fn holds(text: &str, symbol: &dyn Fn(&str) -> Option<i64>) -> Option<bool> {
     let arithmetic = Known(symbol);
     let mut parser = Parser { rest: text, arithmetic: &arithmetic, depth: 0 };
-    let is_equal = parser.takes("Eq(");
-    if is_equal || parser.takes("Ne(") {
-        let left = parser.sum()?;
-        let right = parser.takes(",").then(|| parser.sum())??;
-        let is_whole = parser.takes(")") && parser.rest.trim_start().is_empty();
-        return is_whole.then_some((left == right) == is_equal);
+    let value = parser.any_of()?;
+    parser.rest.trim_start().is_empty().then_some(value)
+}
+
+impl Parser<'_, Known<'_>> {
+    fn any_of(&mut self) -> Option<bool> {
+        let mut value = self.all_of()?;
+        while self.takes("|") {
+            value |= self.all_of()?;
+        }
+        Some(value)
     }
-    let left = parser.sum()?;
-    let sign = ["<=", ">=", "<", ">"].into_iter().find(|sign| parser.takes(sign))?;
-    let right = parser.sum()?;
-    parser.rest.trim_start().is_empty().then_some(match sign {
-        "<=" => left <= right,
-        ">=" => left >= right,
-        "<" => left < right,
-        _ => left > right,
-    })
+
+    fn all_of(&mut self) -> Option<bool> {
+        let mut value = self.condition()?;
+        while self.takes("&") {
+            value &= self.condition()?;
+        }
+        Some(value)
+    }
+
+    fn condition(&mut self) -> Option<bool> {
+        if self.takes("~") {
+            return self.nested_in(|p| p.condition()).map(|value| !value);
+        }
+        for (name, is_all) in [("And(", true), ("Or(", false)] {
+            if self.takes(name) {
+                return self.nested(|p| {
+                    let mut values = vec![p.any_of()?];
+                    while p.takes(",") {
+                        values.push(p.any_of()?);
+                    }
+                    Some(if is_all { values.iter().all(|&v| v) } else { values.contains(&true) })
+                });
+            }
+        }
+        if self.takes("Not(") {
+            return self.nested(|p| p.any_of()).map(|value| !value);
+        }
+        for (name, is_equal) in [("Eq(", true), ("Ne(", false)] {
+            if self.takes(name) {
+                return self.nested(|p| {
+                    let left = p.sum()?;
+                    let right = p.takes(",").then(|| p.sum())??;
+                    Some((left == right) == is_equal)
+                });
+            }
+        }
+        // A parenthesis is part of a comparison, or holds a condition.
+        let (before, depth) = (self.rest, self.depth);
+        if let Some(value) = self.comparison() {
+            return Some(value);
+        }
+        (self.rest, self.depth) = (before, depth);
+        if self.takes("(") { self.nested(|p| p.any_of()) } else { None }
+    }
+
+    fn comparison(&mut self) -> Option<bool> {
+        let left = self.sum()?;
+        let sign = ["<=", ">=", "==", "!=", "<", ">"].into_iter().find(|sign| self.takes(sign))?;
+        let right = self.sum()?;
+        Some(match sign {
+            "<=" => left <= right,
+            ">=" => left >= right,
+            "==" => left == right,
+            "!=" => left != right,
+            "<" => left < right,
+            _ => left > right,
+        })
+    }
 }
 
 /// What an expression is computed in.
@@ -187,6 +245,9 @@ impl Arithmetic for Formal {
         let mut product = Sum::default();
         for (left, m) in &a.0 {
             for (right, n) in &b.0 {
+                if left.len() + right.len() > MOST_ATOMS {
+                    return None;
+                }
                 let mut atoms: Vec<String> = left.iter().chain(right).cloned().collect();
                 atoms.sort_unstable();
                 product = self.add(product, Sum::of(atoms, m.checked_mul(*n)?))?;
@@ -203,9 +264,11 @@ impl Arithmetic for Formal {
         if matches!(function, Function::Max | Function::Min) && a > b {
             std::mem::swap(&mut a, &mut b);
         }
-        let bracketed = |text: &str| match text.contains(' ') {
-            true => format!("({text})"),
-            false => text.to_string(),
+        // A single name or number stands as it is: division goes from left to right.
+        let is_single = |text: &str| text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+        let bracketed = |text: &str| match is_single(text) {
+            true => text.to_string(),
+            false => format!("({text})"),
         };
         let text = match function {
             Function::FloorDiv => format!("({}//{})", bracketed(&a), bracketed(&b)),
@@ -213,7 +276,7 @@ impl Arithmetic for Formal {
             Function::Max => format!("Max({a}, {b})"),
             Function::Min => format!("Min({a}, {b})"),
         };
-        self.symbol(&text)
+        if text.len() <= LONGEST { self.symbol(&text) } else { None }
     }
 }
 
@@ -331,14 +394,20 @@ impl<'a, A: Arithmetic> Parser<'a, A> {
     }
 
     /// What stands between an opening and a closing parenthesis.
-    fn nested(&mut self, inner: impl FnOnce(&mut Self) -> Option<A::Value>) -> Option<A::Value> {
+    fn nested<T>(&mut self, inner: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
+        let value = self.nested_in(inner)?;
+        self.takes(")").then_some(value)
+    }
+
+    /// One level deeper, if there may be one.
+    fn nested_in<T>(&mut self, inner: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
         if self.depth == DEEPEST {
             return None;
         }
         self.depth += 1;
-        let value = inner(self)?;
+        let value = inner(self);
         self.depth -= 1;
-        self.takes(")").then_some(value)
+        value
     }
 }
 
@@ -386,7 +455,12 @@ mod tests {
             ("u2 <= 2", Some(true)),
             ("u2 > 2", Some(false)),
             ("Eq(x, 2)", None),
-            ("Eq(u2, 2) & (u3 > 1)", None),
+            ("Eq(u2, 2) & (u3 > 1)", Some(true)),
+            ("u2 != 2", Some(false)),
+            ("((u2 + 1)*2 == 6) | (u3 > 9)", Some(true)),
+            ("Not(And(u2 == 2, Or(u3 > 9, Ne(u4, 4))))", Some(true)),
+            ("~(u2 == 2)", Some(false)),
+            ("(u2", None),
             ("u2", None),
         ] {
             assert_eq!(

@@ -607,6 +607,7 @@ impl<'py> Reading<'_, 'py> {
         for (name, hint, low, high, unbacked) in symbols {
             self.graph.symbols.push(Symbol { name, hint, range: (low, high), unbacked });
         }
+        self.graph.guards = self.ask("guards", ())?.extract()?;
         self.graph.shrink_to_fit();
         Ok(self.graph)
     }

@@ -394,6 +394,8 @@ impl<'a> Aliasing<'a> {
         if !declared && !quiet {
             return;
         }
+        // A reshape may copy.
+        let kind = if schema.name == "reshape" { Kind::GetItem } else { info.kind };
         let inferred = infer_if_view(self.graph, self.ops, id, info);
         let meta = |i: usize| match &inferred {
             Some(Inferred::One(Output::Tensor(meta))) if i == 0 => Some(meta),
@@ -425,7 +427,7 @@ impl<'a> Aliasing<'a> {
                             self.fresh(id, i, place, true);
                         }
                         Some(false) if hands_back(schema) => self.same(place, source),
-                        Some(false) => self.view(place, source, meta(i), info.kind),
+                        Some(false) => self.view(place, source, meta(i), kind),
                         None => self.maybe(id, i, place, &[source], true),
                     },
                     _ => self.maybe(id, i, place, &sources, false),

@@ -311,4 +311,6 @@ pub enum Number {
     Max,
     /// `torch.sym_min`.
     Min,
+    /// Any other function of numbers.
+    Other,
 }

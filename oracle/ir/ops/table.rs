@@ -99,7 +99,8 @@ mod tests {
         for row in rows() {
             assert!(targets.insert(&row.target), "{} twice", row.target);
             assert!(row.short.is_empty() || shorts.insert(row.short), "{} twice", row.short);
-            let python = ["operator.", "torch.", "higher_order."].iter().any(|p| row.target.starts_with(p));
+            let modules = ["builtins.", "math.", "operator.", "torch.", "higher_order."];
+            let python = modules.iter().any(|p| row.target.starts_with(p));
             assert_eq!(row.schema.is_none(), python, "{}", row.target);
             assert_eq!(by_target(&row.target), Some(row));
             if !row.short.is_empty() {

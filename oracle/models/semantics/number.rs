@@ -1,6 +1,6 @@
 //! Python numbers: sizes, scalars, and what `item` takes out of a tensor.
 
-use super::domain::{Outcome, raise};
+use super::domain::{Outcome, raise, refuse};
 use super::hash::mix;
 use crate::graph::{Dtype, DtypeClass};
 use crate::ops::Number as Op;
@@ -94,6 +94,9 @@ impl Number {
 
     /// Python's arithmetic. Integers that leave 64 bits become floats.
     pub fn apply(op: Op, operands: &[Number]) -> Outcome<Number> {
+        if op == Op::Other {
+            return Err(refuse!("a function of numbers that is not computed"));
+        }
         if operands.iter().any(|n| matches!(n, Number::Term(_))) {
             let start = mix(0x6F70, op as u64);
             return Ok(Number::Term(operands.iter().fold(start, |key, n| mix(key, n.key()))));
@@ -176,7 +179,7 @@ fn binary(op: Op, a: Number, b: Number) -> Outcome<Number> {
                 None => return Err(raise!("{op:?} takes no floats")),
             },
         },
-        Op::Sum | Op::Max | Op::Min | Op::Neg | Op::Not => {
+        Op::Sum | Op::Max | Op::Min | Op::Neg | Op::Not | Op::Other => {
             return Err(raise!("{op:?} does not take 2 numbers"));
         }
     })

@@ -9,7 +9,8 @@
 use super::{AnalyzedGraph, Checked, Code, Evidence, Restreamed, Stage};
 use crate::analysis::Draws;
 use crate::analysis::origin::Origin;
-use crate::graph::{Dtype, NodeId, Value};
+use crate::expression::normal_form;
+use crate::graph::{Dim, Dtype, Graph, NodeId, Tensor, Value};
 use crate::ops::{Default, Kind};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -146,9 +147,21 @@ fn are_restreamed(evidence: &Evidence) -> bool {
 
 /// One draw.
 struct Drawn {
-    /// How many numbers, from which generator, of which dtype.
-    what: (Option<i64>, String, Option<Dtype>),
+    /// How many numbers, from which generator, of which dtype, and of which symbolic sizes.
+    what: (Option<i64>, String, Option<Dtype>, Vec<String>),
     node: NodeId,
+}
+
+/// The sizes of a tensor that are symbolic, each in its normal form.
+fn symbolic_sizes(graph: &Graph, tensor: &Tensor) -> Vec<String> {
+    let text = |dim: &Dim| match *dim {
+        Dim::Static(_) => None,
+        Dim::Symbolic(expr) => {
+            let text = graph.text(graph.expr(expr).text);
+            Some(normal_form(text).unwrap_or_else(|| text.to_string()))
+        }
+    };
+    graph.dims(tensor.shape).iter().filter_map(text).collect()
 }
 
 /// The draws of a graph that give at least one number, by operator (and by the one that it wraps), in increasing order.
@@ -163,6 +176,7 @@ fn drawn(side: &AnalyzedGraph) -> BTreeMap<String, Vec<Drawn>> {
             tensor.and_then(|tensor| graph.numel(tensor)),
             draws.generator(draw).to_string(),
             tensor.map(|tensor| tensor.dtype),
+            tensor.map_or(Vec::new(), |tensor| symbolic_sizes(graph, tensor)),
         );
         let operator = match graph.arg(id, 0) {
             Some(Value::Function(wrapped)) => format!("{} of {}", graph.target(id), graph.text(wrapped)),

@@ -23,7 +23,7 @@ fn new_faults<T>(evidence: &Evidence, find: impl Fn(&AnalyzedGraph) -> Vec<(Node
 fn untrue_at_sizes(evidence: &Evidence) -> Vec<super::Finding> {
     let (before, after) = (&evidence.before, &evidence.after);
     for Sized { sizes, after: graphs, .. } in
-        Sizes::tried((before.graph, &before.ops), std::iter::once(after.graph), true)
+        Sizes::tried((before.graph, &before.ops), std::iter::once(after.graph), false)
     {
         let finding = |(id, why)| {
             let name = after.graph.name(id);

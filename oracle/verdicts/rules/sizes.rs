@@ -3,30 +3,30 @@
 //! # The idea
 //!
 //! What is recorded of symbols can be held against an operator only where both are numbers: `4*s0` may or may not be what
-//! a view gives. So graphs are looked at where each symbol has a value: its hint, and two others. A record that is not
+//! a view gives. So graphs are looked at where each symbol has a value: its hint, and some others. A record that is not
 //! true at sizes at which the graph may run is not true.
 //!
 //! Symbols have values in their ranges with which all guards of all graphs hold, and with which everything that is
 //! recorded of the graph before is true: it was recorded of sizes that it runs with. Where a graph after is recorded to
 //! take inputs of other sizes, it is not for these: a compiler may have found out meanwhile that the symbol is a number,
-//! and has a guard on it. The values differ from symbol to symbol
-//! beyond the hints, so that one symbol does not pass for another; a multiple of the hint satisfies most guards on
-//! remainders, and a prime satisfies nothing by accident.
+//! and has a guard on it. Beyond the hints, values differ from symbol to symbol, so that one symbol does not pass for
+//! another; multiples of the hints satisfy most guards, and large numbers show what was cut off.
+//!
+//! A proof takes records for true. Where they could not be looked at, it proves nothing ([`doubt`]).
 //!
 //! # What it does not do
 //!
-//! Where no such values are found, nothing is looked at. What holds at three sizes need not hold at all.
+//! What holds at a few sizes need not hold at all.
 
-use crate::expression::holds;
-use crate::graph::{Graph, Node, NodeId, Op, Out, Symbol, bound_of};
-use crate::ops::{Ops, shape};
-
-/// Values that are tried beside hints and their multiples.
-const PRIMES: [i64; 8] = [5, 7, 11, 13, 17, 19, 23, 29];
+use crate::expression::{evaluate, holds, normal_form};
+use crate::graph::{Dim, DimsId, ExprId, Graph, Node, NodeId, Op, Out, Str, Symbol, Value, bound_of};
+use crate::ops::shape::{self, ShapeFault};
+use crate::ops::{Kind, Ops};
+use std::collections::BTreeMap;
 
 /// The value of each symbol.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Sizes(Vec<(String, i64)>);
+pub(super) struct Sizes(BTreeMap<String, i64>);
 
 /// A pair at sizes that are numbers.
 pub(super) struct Sized {
@@ -56,33 +56,37 @@ impl Sizes {
         })
     }
 
+    /// At most [`MOST`] that the guards of all graphs allow.
     fn candidates<'g>(graphs: impl Iterator<Item = &'g Graph> + Clone, unbacked: bool) -> Vec<Sizes> {
-        let mut symbols: Vec<&Symbol> = Vec::new();
+        let (mut symbols, mut place_of) = (Vec::new(), BTreeMap::new());
         for symbol in graphs.clone().flat_map(|graph| &graph.symbols) {
-            if (unbacked || !symbol.unbacked) && !symbols.iter().any(|known| known.name == symbol.name) {
+            if (unbacked || !symbol.unbacked) && !place_of.contains_key(symbol.name.as_str()) {
+                place_of.insert(symbol.name.as_str(), symbols.len());
                 symbols.push(symbol);
             }
         }
-        if symbols.is_empty() {
-            return Vec::new();
+        let asserted = graphs.clone().take(1).flat_map(|graph| asserted(graph).into_iter());
+        let guards: Vec<String> = graphs.flat_map(|graph| graph.guards.clone()).chain(asserted).collect();
+        // Symbols that a guard says are equal have one value.
+        let mut places: Vec<usize> = (0..symbols.len()).collect();
+        for guard in &guards {
+            let pair = guard.strip_prefix("Eq(").and_then(|rest| rest.strip_suffix(')')?.split_once(", "));
+            let place = |name: &str| Some(places[*place_of.get(name)?]);
+            if let Some((a, b)) = pair.and_then(|(a, b)| Some((place(a)?, place(b)?))) {
+                places.iter_mut().filter(|place| **place == a.max(b)).for_each(|place| *place = a.min(b));
+            }
         }
-        let prime = |at: usize| PRIMES[at % PRIMES.len()];
-        let multiple = |at: usize, symbol: &Symbol| symbol.hint?.checked_mul(at as i64 + 2);
         let mut tried: Vec<Sizes> = Vec::new();
-        for kind in 0..3 {
+        for way in WAYS.iter().filter(|_| !symbols.is_empty()) {
             let value = |(at, symbol): (usize, &&Symbol)| {
-                let wanted = match kind {
-                    0 => symbol.hint.or_else(|| symbol.unbacked.then(|| prime(at)))?,
-                    1 => multiple(at, symbol).unwrap_or(prime(at) + 1),
-                    _ => prime(at),
-                };
-                Some((symbol.name.clone(), within(symbol, wanted)?))
+                let at = places[at];
+                Some((symbol.name.clone(), way.value(at as i64, symbols[at])?))
             };
             let Some(values) = symbols.iter().enumerate().map(value).collect() else { continue };
             let sizes = Sizes(values);
-            let mut guards = graphs.clone().flat_map(|graph| &graph.guards);
-            if !tried.contains(&sizes)
-                && guards.all(|guard| holds(guard, &|name| sizes.of(name)) == Some(true))
+            if tried.len() < MOST
+                && !tried.contains(&sizes)
+                && guards.iter().all(|guard| holds(guard, &|name| sizes.of(name)) == Some(true))
             {
                 tried.push(sizes);
             }
@@ -92,7 +96,7 @@ impl Sizes {
 
     /// The value of a symbol.
     fn of(&self, symbol: &str) -> Option<i64> {
-        self.0.iter().find(|(name, _)| name == symbol).map(|&(_, value)| value)
+        self.0.get(symbol).copied()
     }
 
     /// A graph at these sizes.
@@ -105,6 +109,109 @@ impl Sizes {
         let all: Vec<String> = self.0.iter().map(|(name, value)| format!("{name} = {value}")).collect();
         all.join(", ")
     }
+}
+
+/// Why a proof that takes the records of symbolic sizes for true is not believed: they could not be looked at.
+pub(super) fn doubt((before, ops): (&Graph, &Ops), (after, ops_after): (&Graph, &Ops)) -> Option<String> {
+    if !before.has_expressions() && !after.has_expressions() {
+        return None;
+    }
+    let sum = |graph: &Graph, text: Str| {
+        let text = graph.text(text);
+        normal_form(text).unwrap_or_else(|| text.to_string())
+    };
+    let expr = |graph: &Graph, expr: ExprId| sum(graph, graph.expr(expr).text);
+    let dims = |graph: &Graph, dims: DimsId| -> Vec<String> {
+        let text = |dim: &Dim| match *dim {
+            Dim::Static(n) => n.to_string(),
+            Dim::Symbolic(size) => expr(graph, size),
+        };
+        graph.dims(dims).iter().map(text).collect()
+    };
+    let recorded = |graph: &Graph, id: NodeId| match graph.node(id).out {
+        Out::Tensor(tensor) => {
+            let tensor = graph.tensor(tensor);
+            Some([dims(graph, tensor.shape), dims(graph, tensor.stride)].concat())
+        }
+        Out::SymInt(number) => Some(vec![expr(graph, number)]),
+        Out::Int(number) => Some(vec![number.to_string()]),
+        _ => None,
+    };
+    let inputs = |graph: &Graph| -> Vec<NodeId> {
+        graph.ids().filter(|&id| graph.node(id).op == Op::Placeholder).collect()
+    };
+    let (old, new) = (inputs(before), inputs(after));
+    let twin = |(place, &id): (usize, &NodeId)| match old.len() == new.len() {
+        true => old.get(place).copied(),
+        false => before.find(after.name(id)),
+    };
+    let tried: Vec<Sized> = Sizes::tried((before, ops), std::iter::once(after), true).collect();
+    // Sizes that are written otherwise may be the same by a guard.
+    let values = Sizes::candidates([before, after].into_iter(), true);
+    let differ = |was: &[String], is: &[String]| {
+        let at = |sizes: &Sizes, text: &String| evaluate(text, &|name| sizes.of(name));
+        let is_same = |(was, is): (&String, &String)| {
+            let everywhere =
+                || values.iter().all(|sizes| at(sizes, was).is_some() && at(sizes, was) == at(sizes, is));
+            was == is || values.len() > 1 && everywhere()
+        };
+        was.len() != is.len() || !was.iter().zip(is).all(is_same)
+    };
+    for (place, id) in new.iter().enumerate() {
+        let Some(twin) = twin((place, id)) else { continue };
+        if let (Some(was), Some(is)) = (recorded(before, twin), recorded(after, *id))
+            && differ(&was, &is)
+        {
+            let name = after.name(*id);
+            return Some(format!("the graph after takes {name} with other sizes than the graph before"));
+        }
+    }
+    let outputs = [before, after].map(|graph| {
+        let of = |value: Value| match value {
+            Value::Node(id) if id.index() < graph.len() => recorded(graph, id),
+            _ => None,
+        };
+        super::partition::returned(graph).into_iter().map(of).collect::<Vec<_>>()
+    });
+    let is_other = |(was, is): (&Option<Vec<String>>, &Option<Vec<String>>)| match (was, is) {
+        // Strides are no promise.
+        (Some(was), Some(is)) => differ(&was[..was.len().div_ceil(2)], &is[..is.len().div_ceil(2)]),
+        _ => false,
+    };
+    if let Some(place) = outputs[0].iter().zip(&outputs[1]).position(is_other) {
+        return Some(format!("output {place} is recorded with other sizes than before"));
+    }
+    let computes = |text: &str| evaluate(text, &|_| Some(7)).is_some();
+    // What such a size is, nobody can look at; where a node is what it was, so is its size.
+    let is_odd = |&id: &NodeId| recorded(after, id).is_some_and(|all| !all.iter().all(|text| computes(text)));
+    let is_kept = |id: NodeId| {
+        let names = |graph: &Graph, id: NodeId| -> Vec<String> {
+            graph.inputs(id).into_iter().map(|input| graph.name(input).to_string()).collect()
+        };
+        before.find(after.name(id)).is_some_and(|twin| {
+            before.target(twin) == after.target(id)
+                && recorded(before, twin) == recorded(after, id)
+                && names(before, twin) == names(after, id)
+        })
+    };
+    if let Some(id) = after.ids().find(|id| is_odd(id) && !is_kept(*id)) {
+        return Some(format!("the size that is recorded of {} cannot be computed", after.name(id)));
+    }
+    let is_fixed = |symbol: &Symbol| symbol.range.0 == symbol.range.1;
+    let hints = |sizes: &Sizes, graph: &Graph| {
+        graph.symbols.iter().all(|symbol| symbol.hint.is_some() && sizes.of(&symbol.name) == symbol.hint)
+    };
+    let has_others = tried.iter().any(|sized| !(hints(&sized.sizes, before) && hints(&sized.sizes, after)));
+    let all_fixed =
+        || !before.symbols.is_empty() && before.symbols.iter().chain(&after.symbols).all(is_fixed);
+    if !has_others && !all_fixed() {
+        return Some("no sizes but the hints were found at which both graphs run".to_string());
+    }
+    // Symbols that stand for data may be bound by what is asserted elsewhere: an untrue record convicts nobody.
+    tried.iter().find_map(|sized| {
+        let (id, why) = misfits(sized.after.first()?, ops_after).next()?;
+        Some(format!("{why}, which is recorded of {} where {}", after.name(id), sized.sizes.words()))
+    })
 }
 
 /// Whether the inputs of both graphs, as far as they have the same, are recorded with the same sizes.
@@ -123,13 +230,96 @@ fn takes_the_same(before: &Graph, after: &Graph) -> bool {
     })
 }
 
-/// The nodes of a graph, at sizes that are numbers, whose records are not true, and why.
+/// The nodes of a graph, at sizes that are numbers, whose records are not true, and why. Offsets are recorded as numbers
+/// alone, so nothing is said of them.
 pub(super) fn misfits(graph: &Graph, ops: &Ops) -> impl Iterator<Item = (NodeId, String)> {
-    graph.ids().filter_map(|id| Some((id, shape::check(graph, ops, id).first()?.to_string())))
+    let is_told = |fault: &ShapeFault| !matches!(fault, ShapeFault::Offset { .. });
+    graph.ids().filter_map(move |id| {
+        let faults = shape::check(graph, ops, id);
+        Some((id, faults.iter().find(|fault| is_told(fault))?.to_string()))
+    })
 }
 
-/// The value in the range of a symbol that comes nearest to the one that is wanted.
+/// The conditions on symbols that a graph asserts.
+fn asserted(graph: &Graph) -> Vec<String> {
+    let ops = Ops::of(graph);
+    let is_asserted = |id: &NodeId| ops.call(graph, *id).is_some_and(|info| info.kind == Kind::AssertScalar);
+    let condition = |id: NodeId| {
+        let expr = match graph.arg(id, 0)? {
+            Value::Symbolic(expr) => expr,
+            Value::Node(node) => match graph.node(node).out {
+                Out::SymBool(expr) => expr,
+                _ => return None,
+            },
+            _ => return None,
+        };
+        Some(graph.text(graph.expr(expr).text).to_string())
+    };
+    graph.ids().filter(is_asserted).filter_map(condition).collect()
+}
+
+/// A way to choose the values of symbols.
+#[derive(Clone, Copy)]
+enum Way {
+    /// What they were when traced.
+    Hints,
+    /// Multiples of the hints, one symbol's another than the next one's.
+    Multiples,
+    /// Small numbers, no two of which are equal.
+    Distinct,
+    /// Large ones.
+    Large,
+    /// The hints so many times.
+    Times(i64),
+    /// One number.
+    Equal(i64),
+}
+
+/// They are tried in this order.
+const WAYS: [Way; 9] = [
+    Way::Hints,
+    Way::Multiples,
+    Way::Distinct,
+    Way::Large,
+    Way::Times(2),
+    Way::Times(3),
+    Way::Equal(7),
+    Way::Equal(8),
+    Way::Equal(1009),
+];
+
+/// Sizes at which a pair is looked at, at most.
+const MOST: usize = 5;
+
+impl Way {
+    /// The value of the symbol with this number.
+    fn value(self, at: i64, symbol: &Symbol) -> Option<i64> {
+        let distinct = 5 + 2 * at + at / 3;
+        let wanted = match self {
+            Way::Hints => symbol.hint.or_else(|| symbol.unbacked.then_some(distinct))?,
+            Way::Multiples => symbol.hint.map_or(Some(distinct + 1), |hint| hint.checked_mul(at + 2))?,
+            Way::Distinct => distinct,
+            Way::Large => 1009 + 2 * distinct,
+            Way::Times(times) => symbol.hint?.checked_mul(times)?,
+            Way::Equal(value) => value,
+        };
+        within(symbol, wanted)
+    }
+}
+
+/// The wanted value where the symbol may have it, and else one that it may have, another one for other wishes as far as
+/// there are several.
 fn within(symbol: &Symbol, wanted: i64) -> Option<i64> {
-    let (low, high) = (bound_of(&symbol.range.0)?, bound_of(&symbol.range.1)?);
-    i64::try_from(i128::from(wanted).min(high).max(low)).ok()
+    // Bounds that are no numbers bound nothing.
+    let within = |bound: i128| bound.clamp(i64::MIN.into(), i64::MAX.into());
+    let low = within(bound_of(&symbol.range.0).unwrap_or(i128::MIN));
+    let high = within(bound_of(&symbol.range.1).unwrap_or(i128::MAX));
+    let wanted = i128::from(wanted);
+    let value = match wanted {
+        _ if low > high => return None,
+        _ if (low..=high).contains(&wanted) => wanted,
+        _ if wanted < low => (low + wanted.rem_euclid(8)).min(high),
+        _ => low + (wanted - low).rem_euclid(high - low + 1),
+    };
+    i64::try_from(value).ok()
 }

@@ -13,8 +13,8 @@ use super::executed::Clear;
 use super::folded::Folded;
 use super::proved::Evaluated;
 use super::{
-    AnalyzedGraph, Checked, Code, Evidence, MovedGroup, RankOutcome, Reason, Stage, executed, groups,
-    loosened, proved,
+    AnalyzedGraph, Checked, Code, Evidence, MovedGroup, RankOutcome, Reason, Stage, evidence, executed,
+    groups, loosened, proved, sizes,
 };
 use crate::graph::{NodeId, Op};
 use crate::semantics::{Nearness, Numerics, Question};
@@ -190,6 +190,19 @@ impl ValueEvidence {
                 this.take_for_equal(&mut result, Code::GroupNotKnown.because(words));
                 this.moved_groups = (!open.is_empty()).then_some(open);
             }
+            let (before, after) = (&evidence.before, &evidence.after);
+            if matches!(result, ValueResult::Equal(_))
+                && !evaluators.agree
+                && let Some(why) = sizes::doubt((before.graph, &before.ops), (after.graph, &after.ops))
+            {
+                result = ValueResult::Unknown(Code::DynamicSizes.because(why));
+            }
+            if matches!(result, ValueResult::Unknown(_))
+                && !evaluators.agree
+                && evidence::same_evidence(before.graph, after.graph)
+            {
+                result = ValueResult::Equal("both graphs are the same, node for node".to_string());
+            }
             this.results.push((method, result));
         }
         this
@@ -228,7 +241,7 @@ impl ValueEvidence {
                 Question { open, both: evaluators.both, agree: evaluators.agree, numerics, hint, to_the_bit };
             let (mut results, clear) = executed::execute(first, evaluators.element_limit, question);
             let is_different = |(_, result): &(_, ValueResult)| matches!(result, ValueResult::Different(_));
-            if open && !evaluators.agree && !results.iter().any(is_different) {
+            if !evaluators.agree && !results.iter().any(is_different) {
                 results.extend(executed::execute_at_sizes(first, evaluators.element_limit, question));
             }
             let of_others = others.iter().find_map(|other| other.values.taken_for_equal.clone());

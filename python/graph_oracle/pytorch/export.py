@@ -10,6 +10,8 @@ gives their nodes.
 """
 
 import types
+from collections.abc import Collection
+from typing import Any
 
 import sympy
 import torch
@@ -57,6 +59,20 @@ def export(graph, rebuilt, **keys):
     return document
 
 
+def guards_of(shapes: Any, names: dict[Any, Any], known: Collection[str]) -> list[str]:
+    """What holds of symbols wherever a graph runs: the guards of its ShapeEnv, and what it asserts as it runs.
+
+    `names`: what symbols are called in the document; `known`: those that it has."""
+    asserted = getattr(shapes, "deferred_runtime_asserts", {}).values()
+    conditions = [guard.expr for guard in getattr(shapes, "guards", ())]
+    found: dict[str, None] = {}
+    for condition in [*conditions, *(one.expr for some in asserted for one in some)]:
+        condition = condition.xreplace(names)
+        if condition.free_symbols and all(str(symbol) in known for symbol in condition.free_symbols):
+            found[str(condition)] = None
+    return list(found)
+
+
 def in_order(graph):
     """The nodes, inputs first: fx binds these in their own order, whatever stands between them, as effect tokens do."""
     return sorted(graph.nodes, key=lambda node: node.op != "placeholder")
@@ -76,15 +92,8 @@ class _Writer:
                 self.symbols[value.node.expr] = sympy.Symbol(name, integer=True)
 
     def guards(self):
-        """What is known of the symbols by now: conditions on which a compiled function is compiled anew."""
-        shapes = getattr(self.rebuilt, "shapes", None)
         known = self.rebuilt.document.get("symbols") or {}
-        found = {}
-        for guard in getattr(shapes, "guards", ()):
-            condition = guard.expr.xreplace(self.symbols)
-            if condition.free_symbols and all(str(symbol) in known for symbol in condition.free_symbols):
-                found[str(condition)] = None
-        return list(found)
+        return guards_of(getattr(self.rebuilt, "shapes", None), self.symbols, known)
 
     def nodes(self, graph):
         # A document that comes back keeps its order.

@@ -21,7 +21,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 from .._oracle import CannotJudge
 from . import ordering, targets
 from .document import groups_named, symbol_facts, symbol_names
-from .export import CONSTANTS
+from .export import CONSTANTS, guards_of
 
 
 @cache
@@ -60,6 +60,7 @@ class Knowledge:
 
     def __init__(self) -> None:
         self._symbols: dict[str, tuple[str, int | None, str, str, bool]] = {}
+        self._shapes: Any = None
 
     def target(self, target: Any) -> tuple[str, str, bool, str]:
         """The name of a target, its schema facts as JSON, whether a call of it may stand for another operator, and
@@ -117,6 +118,7 @@ class Knowledge:
 
     def _expression(self, value: Any) -> str:
         """A symbolic value as text, its symbols noted."""
+        self._shapes = value.node.shape_env
         for symbol, facts in symbol_facts(value):
             self._symbols.setdefault(symbol, facts)
         return str(value.node.expr.xreplace(symbol_names(value.node.shape_env)))
@@ -146,3 +148,7 @@ class Knowledge:
     def symbols(self) -> list[tuple[str, int | None, str, str, bool]]:
         """The symbols of all sizes that were asked about: name, hint, range, whether it is unbacked."""
         return list(self._symbols.values())
+
+    def guards(self) -> list[str]:
+        """What holds of these symbols."""
+        return list(guards_of(self._shapes, symbol_names(self._shapes), self._symbols))

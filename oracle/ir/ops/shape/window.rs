@@ -364,6 +364,7 @@ pub(super) fn has_negative(sizes: &[Size]) -> bool {
 fn slice_extent(size: Size, start: Size, end: Size, step: i64) -> (Size, Size) {
     match (size, start, end) {
         (size, Size::Known(0), Size::Known(i64::MAX)) if step == 1 => (size, Size::Known(0)),
+        (Size::Symbol(_), Size::Known(0), end) if step == 1 && end == size => (size, Size::Known(0)),
         (Size::Known(size), Size::Known(start), Size::Known(end)) => {
             let size = size.max(0);
             let place = |i: i64, low: i64| (if i < 0 { i.saturating_add(size) } else { i }).clamp(low, size);

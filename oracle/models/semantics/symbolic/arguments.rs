@@ -245,8 +245,15 @@ impl<'g> Machine<'_, 'g> {
                 self.words.symbol(tag, symbol);
             }
             Value::Symbolic(expr) => {
-                let number = self.symbolic_number(&self.sums.text(expr));
+                let text = self.sums.text(expr);
+                let number = self.symbolic_number(&text);
                 self.encode_produced(number, self.node)?;
+                // A symbol that stands for data is what the node gives that binds it.
+                for node in self.sums.binders(&text) {
+                    if let Ok(produced @ Produced::Number(_)) = self.produced(node) {
+                        self.encode_produced(produced, node)?;
+                    }
+                }
             }
             Value::List(span) => self.encode_span(Tag::List, span)?,
             Value::Dict(span) => self.encode_span(Tag::Dict, span)?,

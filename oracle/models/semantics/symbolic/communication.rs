@@ -253,6 +253,9 @@ impl Machine<'_, '_> {
             Some(target) if target.dtype != dtype => {
                 return Err(Reason::arguments("a buffer of another dtype than the input").into());
             }
+            Some(target) if self.is_symbolic(target) && target.path.is_some() => {
+                return Err(Reason::arguments("a buffer that is a part of a tensor of symbolic sizes").into());
+            }
             Some(target) => target,
             None => {
                 let empty = self.arena.poison(self.arena.len(received));

@@ -11,7 +11,8 @@ use super::evaluation::{Produced, Tensor};
 use super::key::{Tag, Words};
 use super::machine::Machine;
 use super::source::{KeyId, ValueId};
-use crate::graph::{ExprId, NodeId, Value};
+use crate::expression::normal_form;
+use crate::graph::{Dim, DimsId, ExprId, NodeId, Op, Value};
 use crate::ops::shape::{self, Given, NoWindow, Size, Sizes, Viewed, Window};
 use crate::ops::{Kind, View};
 use smallvec::smallvec;
@@ -125,7 +126,77 @@ impl Machine<'_, '_> {
             self.graph.dims(dims).iter().map(size).collect()
         };
         let (shape, strides) = (sizes(tensor.shape), sizes(tensor.stride));
-        (shape.len() == strides.len()).then_some(Window { shape, strides, offset: Size::Known(0) })
+        let offset = Size::Known(tensor.offset);
+        (shape.len() == strides.len()).then_some(Window { shape, strides, offset })
+    }
+
+    /// An input of symbolic sizes that may leave gaps in its storage, or that shares it: what the storage holds is not what
+    /// it holds, so it is a view of it.
+    pub(super) fn as_part(&mut self, tensor: Tensor, is_shared: bool) -> Tensor {
+        let is_part = |window: &Window| is_shared || !self.is_dense(window);
+        let Some(window) = self.whole(self.node).filter(is_part) else { return tensor };
+        let nowhere = Window { shape: Sizes::new(), strides: Sizes::new(), offset: Size::Known(-1) };
+        let name = self.key_of_window(&nowhere, &window);
+        self.windows.insert((tensor.storage, None), nowhere);
+        self.windows.insert((tensor.storage, Some(name)), window);
+        Tensor { path: Some(name), ..tensor }
+    }
+
+    /// Whether a window certainly shows all of a storage, each element once.
+    fn is_dense(&self, window: &Window) -> bool {
+        let text = |size: Size| match size {
+            Size::Known(n) => n.to_string(),
+            Size::Symbol(expr) => format!("({})", self.sums.text(expr)),
+            Size::Unknown => String::new(),
+        };
+        let sum = |text: String| normal_form(&text).unwrap_or(text);
+        let mut left: Vec<usize> =
+            (0..window.shape.len()).filter(|&dim| window.shape[dim] != Size::Known(1)).collect();
+        let mut step = "1".to_string();
+        while !left.is_empty() {
+            let Some(at) = left.iter().position(|&dim| sum(text(window.strides[dim])) == sum(step.clone()))
+            else {
+                return false;
+            };
+            step = sum(format!("({step})*{}", text(window.shape[left.swap_remove(at)])));
+        }
+        window.offset == Size::Known(0)
+    }
+
+    /// Whether the recorded sizes of a node follow from a rule and from sizes of inputs: those of an operator without a
+    /// rule, and those that depend on data, nobody checks.
+    pub(super) fn is_sized_by_rule(&self, node: NodeId) -> bool {
+        let mut node = node;
+        loop {
+            if self.graph.node(node).op == Op::Placeholder {
+                break;
+            }
+            match self.ops.call(self.graph, node).map(|info| info.kind) {
+                Some(Kind::GetItem) => match self.graph.arg(node, 0) {
+                    Some(Value::Node(before)) if before < node => node = before,
+                    _ => return false,
+                },
+                None | Some(Kind::Unknown | Kind::Opaque | Kind::Number(_)) => return false,
+                Some(_) => break,
+            }
+        }
+        let is_known = |expr: ExprId| {
+            let text = self.sums.text(expr);
+            let unbacked = |name: &str| self.graph.symbols.iter().any(|s| s.unbacked && s.name == name);
+            !text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).any(unbacked)
+        };
+        self.graph.tensor_of(node).is_some_and(|tensor| {
+            self.graph.dims(tensor.shape).iter().all(|&dim| match dim {
+                Dim::Static(_) => true,
+                Dim::Symbolic(expr) => is_known(expr),
+            })
+        })
+    }
+
+    /// Whether two nodes are recorded with the same sizes.
+    pub(super) fn have_one_size(&self, one: NodeId, other: NodeId) -> bool {
+        let sizes = |node| self.whole(node).map(|window| window.shape);
+        sizes(one).is_some() && sizes(one) == sizes(other)
     }
 
     /// The name of the window that result `index` of a view shows of `base`, `Some(None)` for that of the whole
@@ -192,6 +263,12 @@ impl Machine<'_, '_> {
         self.put_window(whole);
         self.put_window(window);
         self.take_key()
+    }
+
+    /// Sizes or strides as they are recorded.
+    pub(super) fn put_dims(&mut self, dims: DimsId) {
+        let sizes = self.graph.dims(dims).iter().map(|&dim| Size::from(dim)).collect();
+        self.put_window(&Window { shape: sizes, strides: Sizes::new(), offset: Size::Known(0) });
     }
 
     pub(super) fn put_window(&mut self, window: &Window) {

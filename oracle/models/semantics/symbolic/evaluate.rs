@@ -220,11 +220,29 @@ impl<'g> Machine<'_, 'g> {
                     self.arena.all_of(source, 1)
                 }
             };
+            let known = tensor.storage.and_then(|id| recorded.get(&id).copied());
+            if let Some(storage) = known {
+                if !self.eval.storages[storage as usize].symbolic {
+                    return Err(Reason::arguments("it lies in the storage of an input of other sizes"));
+                }
+                let other = self.window(storage, 0, &[], &[], tensor.dtype);
+                let other = self.as_part(other, self.shares_recorded(&tensor));
+                held.push(Held { holder: node, tensor: other, content: self.content(other) });
+                return Ok(self.done(other));
+            }
             let fresh = self.fresh_symbolic(value, tensor.dtype);
+            if let Some(id) = tensor.storage {
+                recorded.insert(id, fresh.storage);
+            }
+            let fresh = self.as_part(fresh, self.shares_recorded(&tensor));
             held.push(Held { holder: node, tensor: fresh, content: value });
             return Ok(self.done(fresh));
         };
         let count = layout::numel(&sizes).ok_or(Reason::Overflow)?;
+        let known = tensor.storage.and_then(|id| recorded.get(&id).copied());
+        if known.is_some_and(|storage| self.eval.storages[storage as usize].symbolic) {
+            return Err(Reason::arguments("it lies in the storage of an input of symbolic sizes"));
+        }
         if let Some(shared) = self.another_window(&tensor, &sizes, &strides, recorded) {
             held.push(Held { holder: node, tensor: shared, content: self.content(shared) });
             return Ok(self.done(shared));
@@ -305,6 +323,20 @@ impl<'g> Machine<'_, 'g> {
         };
         let storage = self.storage(content, tensor.dtype, false);
         Ok(self.window(storage, tensor.offset, sizes, strides, tensor.dtype))
+    }
+
+    /// Whether another input is recorded in the storage of this one, and not as the same window on it.
+    fn shares_recorded(&self, tensor: &crate::graph::Tensor) -> bool {
+        let (graph, own) = (self.graph, self.node);
+        tensor.storage.is_some()
+            && graph.ids().any(|id| {
+                graph.node(id).op == Op::Placeholder
+                    && id != own
+                    && graph.tensor_of(id).is_some_and(|other| {
+                        let window = |of: &crate::graph::Tensor| (of.shape, of.stride, of.offset, of.dtype);
+                        other.storage == tensor.storage && window(other) != window(tensor)
+                    })
+            })
     }
 
     /// Whether an expression is a symbol and nothing else.

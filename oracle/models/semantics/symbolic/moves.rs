@@ -103,7 +103,7 @@ impl Machine<'_, '_> {
         let may_alias = call.schema.returns.first().is_some_and(|r| r.alias.is_some());
         if self.is_symbolic(tensor) {
             if may_alias {
-                return Ok(self.done(tensor));
+                return Err(bad("it is not known whether the result is a copy"));
             }
             let value = self.read(tensor, None, Reading::Moving)?;
             let fresh = self.fresh_symbolic(value, tensor.dtype);
@@ -156,7 +156,11 @@ impl Machine<'_, '_> {
         to: Tensor,
         from: Tensor,
     ) -> Result<Option<Produced>, Stop> {
-        if !(self.is_symbolic(to) && self.is_symbolic(from)) {
+        let have_one_size = || match (call.node(0), call.node(1)) {
+            (Ok(to), Ok(from)) => self.have_one_size(to, from),
+            _ => false,
+        };
+        if !(self.is_symbolic(to) && self.is_symbolic(from) && have_one_size()) {
             return Ok(None);
         }
         let value = self.read(from, None, Reading::Moving)?;

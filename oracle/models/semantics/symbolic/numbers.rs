@@ -9,10 +9,11 @@ use super::source::KeyId;
 use super::source::{Source, Traits};
 use super::views::dimension;
 use crate::expression::normal_form;
-use crate::graph::{ExprId, Graph, Out, Value};
+use crate::graph::{ExprId, Graph, NodeId, Out, Value};
 use crate::ops::shape::Size;
 use crate::ops::{Kind, Number, OpInfo};
 use rustc_hash::FxHashMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// The numbers of a graph that are sums of products of symbols. Equal sums may be written in several ways, and
@@ -22,6 +23,8 @@ pub(super) struct Sums {
     texts: Vec<Arc<str>>,
     /// The first expression of each sum.
     first: FxHashMap<Arc<str>, ExprId>,
+    /// The first node that gives each symbol that stands for data as a number.
+    binders: BTreeMap<String, NodeId>,
     /// What numbers are that have been computed.
     of_number: FxHashMap<KeyId, Arc<str>>,
 }
@@ -34,7 +37,29 @@ impl Sums {
         for (id, text) in (0u32..).map(ExprId).zip(&texts) {
             first.entry(text.clone()).or_insert(id);
         }
-        Sums { texts, first, of_number: FxHashMap::default() }
+        let mut binders = BTreeMap::new();
+        let unbacked: BTreeSet<&str> = graph
+            .symbols
+            .iter()
+            .filter(|symbol| symbol.unbacked)
+            .map(|symbol| symbol.name.as_str())
+            .collect();
+        for id in graph.ids().filter(|_| !unbacked.is_empty()) {
+            if let Out::SymInt(expr) = graph.node(id).out {
+                let text = graph.text(graph.expr(expr).text);
+                if unbacked.contains(text) {
+                    binders.entry(text.to_string()).or_insert(id);
+                }
+            }
+        }
+        Sums { texts, first, binders, of_number: FxHashMap::default() }
+    }
+
+    /// The nodes that give the symbols of an expression that stand for data.
+    pub fn binders(&self, text: &str) -> Vec<NodeId> {
+        let words = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
+        let names: BTreeSet<&str> = words.filter(|word| self.binders.contains_key(*word)).collect();
+        names.into_iter().filter_map(|name| self.binders.get(name).copied()).collect()
     }
 
     /// An expression of this graph as it is written where it is a sum.
@@ -138,6 +163,8 @@ impl Machine<'_, '_> {
             }));
         }
         if info.kind == Kind::SymSize
+            && let Some(Value::Node(of)) = self.graph.arg(self.node, 0)
+            && self.is_sized_by_rule(of)
             && let Some(Size::Symbol(expr)) = self.size_asked_for(self.node)
         {
             return Ok(self.symbolic_number(&self.sums.text(expr)));
@@ -164,6 +191,16 @@ impl Machine<'_, '_> {
             self.words.int(dim);
         }
         self.words.token(value, tensor.dtype);
+        if let (Kind::SymStride, Some(Value::Node(of))) = (info.kind, self.graph.arg(self.node, 0))
+            && let Some(recorded) = self.graph.tensor_of(of)
+        {
+            self.put_dims(recorded.stride);
+        }
+        if let (Kind::SymNumel, Some(Value::Node(of))) = (info.kind, self.graph.arg(self.node, 0))
+            && let Some(recorded) = self.graph.tensor_of(of)
+        {
+            self.put_dims(recorded.shape);
+        }
         Ok(Produced::Number(self.take_key()))
     }
 

@@ -55,6 +55,9 @@ impl Machine<'_, '_> {
             None => self.encode_raw(self.node)?,
         }
         self.put_overlaps(info, call)?;
+        if !info.kind.is_elementwise() {
+            self.put_recorded_sizes(info.target.contains("stride"));
+        }
         if info.kind.is_elementwise() {
             write_whole_numbers(&mut self.words, self.arena.text(target));
             self.arena.write_relu(&mut self.words);
@@ -74,7 +77,9 @@ impl Machine<'_, '_> {
             let ordered = !matches!(info.kind, Kind::AssertScalar);
             self.eval.effects.push(Effect { node: self.node, key, ordered, certain: !unknown });
         }
-        let more = if unknown || is_constant { more.and(Traits::ASSUMED) } else { more };
+        // Sizes are compared by their form alone.
+        let is_assumed = unknown || is_constant || self.takes_symbols();
+        let more = if is_assumed { more.and(Traits::ASSUMED) } else { more };
         match call {
             Some(call) => self.write_arguments(call, key, more)?,
             None if unknown => self.write_everything(key)?,
@@ -249,7 +254,6 @@ impl Machine<'_, '_> {
                 self.number_of(key, output)
             }
             Out::Absent | Out::None => Produced::Nothing,
-            Out::Int(n) => Produced::Int(n),
             Out::Tensor(id) => {
                 let tensor = *self.graph.tensor(id);
                 let origin = self.name_symbol(self.node);
@@ -272,7 +276,10 @@ impl Machine<'_, '_> {
                     }
                 }
             }
-            Out::SymInt(_) | Out::SymBool(_) | Out::Other(_) | Out::Key(_) => self.number_of(key, output),
+            // What is recorded of a number nobody checks.
+            Out::Int(_) | Out::SymInt(_) | Out::SymBool(_) | Out::Other(_) | Out::Key(_) => {
+                self.number_of(key, output)
+            }
             Out::Tuple(span) | Out::Dict(span) => {
                 // Fused communication and wrapped functions nest their results.
                 let mut items = Vec::new();
@@ -341,6 +348,9 @@ impl Machine<'_, '_> {
         {
             return Ok(Some(Tensor { path: name, ..tensor }));
         }
+        if self.is_symbolic(tensor) && call.schema.name == "reshape" {
+            return Err(Reason::arguments("it is not known whether the result is a copy"));
+        }
         // A view that is not computed: named by the call, minus what it reads, which may change.
         let path = self.path(call, tensor, index)?;
         if let Some(id) = self.metadata(index) {
@@ -348,6 +358,43 @@ impl Machine<'_, '_> {
         }
         tensor.path = Some(path);
         Ok(Some(tensor))
+    }
+
+    /// Whether the current node takes a tensor of symbolic sizes or a symbolic number.
+    fn takes_symbols(&self) -> bool {
+        let is_symbolic = |input: NodeId| match self.produced(input) {
+            Ok(Produced::Tensor(tensor, _)) => self.is_symbolic(tensor),
+            Ok(Produced::Number(_)) => {
+                let kind = self.ops.call(self.graph, input).map(|info| info.kind);
+                let is_size = matches!(kind, Some(Kind::SymSize | Kind::SymNumel | Kind::SymStride));
+                is_size || matches!(kind, None | Some(Kind::Number(_)))
+            }
+            _ => false,
+        };
+        let graph = self.graph;
+        let is_written = |value: &Value| match *value {
+            Value::Symbolic(_) => true,
+            Value::List(span) => graph.values(span).iter().any(|one| matches!(one, Value::Symbolic(_))),
+            _ => false,
+        };
+        graph.inputs(self.node).into_iter().any(is_symbolic)
+            || graph.args(self.node).iter().any(is_written)
+            || graph.kwargs(self.node).any(|(_, value)| is_written(&value))
+    }
+
+    /// The sizes of what the current node takes, and the strides if these matter, where they are symbolic: what such a
+    /// tensor holds does not say how large it is.
+    fn put_recorded_sizes(&mut self, with_strides: bool) {
+        for input in self.graph.inputs(self.node) {
+            if matches!(self.produced(input), Ok(Produced::Tensor(tensor, _)) if self.is_symbolic(tensor))
+                && let Some(tensor) = self.graph.tensor_of(input)
+            {
+                self.put_dims(tensor.shape);
+                if with_strides {
+                    self.put_dims(tensor.stride);
+                }
+            }
+        }
     }
 
     /// The name of a view that is not computed: operator, constants, and the window that it is taken of.

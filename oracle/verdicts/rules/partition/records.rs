@@ -56,7 +56,7 @@ pub(super) fn metadata_true(evidence: &PartitionEvidence) -> Checked {
         };
         let mut shapes = shapes(side);
         if shapes.is_empty() {
-            let tried = Sizes::tried((joint.graph, &joint.ops), std::iter::once(side.graph), true);
+            let tried = Sizes::tried((joint.graph, &joint.ops), std::iter::once(side.graph), false);
             shapes.extend(tried.flat_map(|Sized { sizes, after, .. }| {
                 let told = |(id, why)| (id, format!("{why}, where {}", sizes.words()));
                 let untrue = after.iter().flat_map(|graph| sizes::misfits(graph, &side.ops));

@@ -10,7 +10,7 @@
 //! orders differ, or a draw is replayed, random operators are first replaced, on both sides, by functions of their
 //! arguments and of one more input for each draw. A second draw that is not a replay gets an input of its own.
 
-use super::super::sizes::{Sized, Sizes};
+use super::super::sizes::{self, Sized, Sizes};
 use super::compose::{Composition, Draw};
 use super::evidence::PartitionEvidence;
 use crate::graph::Transcriber;
@@ -81,6 +81,13 @@ impl PartitionValues {
         if evaluators.prove {
             let proof;
             (proof, hazards) = prove(pair, (&ops.0, &ops.1));
+            let doubt = || sizes::doubt((pair.0, &ops.0), (pair.1, &ops.1)).filter(|_| !evaluators.agree);
+            let proof = match proof {
+                Compared::Equal(_) if let Some(why) = doubt() => {
+                    Compared::Unknown(Code::DynamicSizes.because(why))
+                }
+                proof => proof,
+            };
             this.results.push((ValueMethod::Symbolic, proof));
         }
         let is_known = this.results.iter().any(|(_, result)| !matches!(result, Compared::Unknown(_)));
@@ -95,7 +102,7 @@ impl PartitionValues {
             }
             this.results.extend(results);
             let is_different = |(_, result): &(_, Compared)| matches!(result, Compared::Different(_));
-            if open && !evaluators.agree && !this.results.iter().any(is_different) {
+            if !evaluators.agree && !this.results.iter().any(is_different) {
                 let after = std::iter::once(pair.1);
                 let at_sizes = |Sized { sizes, before, after }: Sized| {
                     let sized = (&before, after.first()?);
