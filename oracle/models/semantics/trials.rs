@@ -349,6 +349,10 @@ impl<'a> Pair<'a> {
     /// [`Stopped`] says which has no run, and why.
     pub fn run<D: Domain>(&self, domain: &D) -> Result<(Run, Run), Stopped> {
         let before = run(self.before, self.world, domain, self.options).map_err(Stopped::Before)?;
+        if let Some((rank, node)) = before.failed_assertion() {
+            let reason = "what it asserts is not so with the numbers that were tried".to_string();
+            return Err(Stopped::Before(Failure::Refused { rank, node, reason }));
+        }
         let after = run(self.after, self.world, domain, self.options).map_err(Stopped::After)?;
         Ok((before, after))
     }
