@@ -33,6 +33,12 @@ pub fn normal_form(text: &str) -> Option<String> {
     Parser::read(text, &Formal).map(|sum| sum.text())
 }
 
+/// The names in an expression or a condition, functions included.
+pub fn symbols_of(text: &str) -> impl Iterator<Item = &str> {
+    let words = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
+    words.filter(|word| word.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_'))
+}
+
 /// Whether a condition holds: `Eq(a, b)`, `Ne(a, b)` and Python's comparisons, and what `&`, `|`, `~`, `And`, `Or` and
 /// `Not` make of them. `None` where it has no answer, or is another one.
 pub fn holds(text: &str, symbol: &dyn Fn(&str) -> Option<i64>) -> Option<bool> {

@@ -29,6 +29,8 @@ from .judge import demand_kind
 
 # What torch has no form for; docs/protocol.md says what the words mean.
 _NOT_IN_TORCH = ("barriers", "messages", "ordering-edges", "random-draws")
+# Symbolic sizes have one, and are made where a test asks for them: such graphs are seldom made small.
+_PLAIN = (*_NOT_IN_TORCH, "symbolic-sizes")
 # Nor what AOTAutograd leaves in a joint graph: writes, but for copies into inputs at the end, and it says which nodes
 # are of forward.
 _NOT_TRACED = (*_NOT_IN_TORCH, "untagged", "writes")
@@ -63,12 +65,12 @@ class _Graphs(SearchStrategy[Graph]):
 
 
 def graphs(
-    kind: str = "rewrite", *, without: Sequence[str] = _NOT_IN_TORCH, max_ranks: int | None = None
+    kind: str = "rewrite", *, without: Sequence[str] = _PLAIN, max_ranks: int | None = None
 ) -> SearchStrategy[Graph]:
     """Graphs for a kind of pass ("rewrite", "bucketing", "schedule", "repair", "partition").
 
-    `without`: what they must not have (docs/protocol.md); by default, what torch has no form for. `max_ranks`: the
-    largest world.
+    `without`: what they must not have (docs/protocol.md); by default, what torch has no form for, and symbolic sizes.
+    `max_ranks`: the largest world.
     """
     return _Graphs(kind, without, max_ranks)
 

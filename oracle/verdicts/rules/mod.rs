@@ -51,6 +51,7 @@ mod policy;
 mod proved;
 mod ranks;
 mod reason;
+mod recorded;
 mod relation;
 mod restreamed;
 mod rule;

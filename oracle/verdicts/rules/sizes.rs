@@ -12,17 +12,17 @@
 //! and has a guard on it. Beyond the hints, values differ from symbol to symbol, so that one symbol does not pass for
 //! another; multiples of the hints satisfy most guards, and large numbers show what was cut off.
 //!
-//! A proof takes records for true. Where they could not be looked at, it proves nothing ([`doubt`]).
+//! A proof takes records for true. Where they could not be looked at, it proves nothing (`recorded.rs`).
 //!
 //! # What it does not do
 //!
 //! What holds at a few sizes need not hold at all.
 
-use crate::expression::{evaluate, holds, normal_form};
-use crate::graph::{Dim, DimsId, ExprId, Graph, Node, NodeId, Op, Out, Str, Symbol, Value, bound_of};
+use crate::expression::{evaluate, holds, symbols_of};
+use crate::graph::{Graph, Node, NodeId, Op, Out, Symbol, Value, bound_of};
 use crate::ops::shape::{self, ShapeFault};
 use crate::ops::{Kind, Ops};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The value of each symbol.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -56,17 +56,25 @@ impl Sizes {
         })
     }
 
-    /// At most [`MOST`] that the guards of all graphs allow.
-    fn candidates<'g>(graphs: impl Iterator<Item = &'g Graph> + Clone, unbacked: bool) -> Vec<Sizes> {
-        let (mut symbols, mut place_of) = (Vec::new(), BTreeMap::new());
+    /// At most [`MOST`] that the guards of all graphs allow, as far as these speak of symbols that have values.
+    pub(super) fn candidates<'g>(
+        graphs: impl Iterator<Item = &'g Graph> + Clone,
+        unbacked: bool,
+    ) -> Vec<Sizes> {
+        let (mut symbols, mut place_of, mut left_out) = (Vec::new(), BTreeMap::new(), BTreeSet::new());
         for symbol in graphs.clone().flat_map(|graph| &graph.symbols) {
-            if (unbacked || !symbol.unbacked) && !place_of.contains_key(symbol.name.as_str()) {
-                place_of.insert(symbol.name.as_str(), symbols.len());
+            let name = symbol.name.as_str();
+            if symbol.unbacked && !unbacked {
+                left_out.insert(name);
+            } else if !place_of.contains_key(name) {
+                place_of.insert(name, symbols.len());
                 symbols.push(symbol);
             }
         }
         let asserted = graphs.clone().take(1).flat_map(|graph| asserted(graph).into_iter());
-        let guards: Vec<String> = graphs.flat_map(|graph| graph.guards.clone()).chain(asserted).collect();
+        let unknown = |guard: &String| symbols_of(guard).any(|name| left_out.contains(name));
+        let guards = graphs.clone().flat_map(|graph| graph.guards.clone()).chain(asserted);
+        let guards: Vec<String> = guards.filter(|guard| !unknown(guard)).collect();
         // Symbols that a guard says are equal have one value.
         let mut places: Vec<usize> = (0..symbols.len()).collect();
         for guard in &guards {
@@ -95,8 +103,13 @@ impl Sizes {
     }
 
     /// The value of a symbol.
-    fn of(&self, symbol: &str) -> Option<i64> {
+    pub(super) fn of(&self, symbol: &str) -> Option<i64> {
         self.0.get(symbol).copied()
+    }
+
+    /// The value of an expression.
+    pub(super) fn value(&self, text: &str) -> Option<i64> {
+        evaluate(text, &|name| self.of(name))
     }
 
     /// A graph at these sizes.
@@ -109,109 +122,6 @@ impl Sizes {
         let all: Vec<String> = self.0.iter().map(|(name, value)| format!("{name} = {value}")).collect();
         all.join(", ")
     }
-}
-
-/// Why a proof that takes the records of symbolic sizes for true is not believed: they could not be looked at.
-pub(super) fn doubt((before, ops): (&Graph, &Ops), (after, ops_after): (&Graph, &Ops)) -> Option<String> {
-    if !before.has_expressions() && !after.has_expressions() {
-        return None;
-    }
-    let sum = |graph: &Graph, text: Str| {
-        let text = graph.text(text);
-        normal_form(text).unwrap_or_else(|| text.to_string())
-    };
-    let expr = |graph: &Graph, expr: ExprId| sum(graph, graph.expr(expr).text);
-    let dims = |graph: &Graph, dims: DimsId| -> Vec<String> {
-        let text = |dim: &Dim| match *dim {
-            Dim::Static(n) => n.to_string(),
-            Dim::Symbolic(size) => expr(graph, size),
-        };
-        graph.dims(dims).iter().map(text).collect()
-    };
-    let recorded = |graph: &Graph, id: NodeId| match graph.node(id).out {
-        Out::Tensor(tensor) => {
-            let tensor = graph.tensor(tensor);
-            Some([dims(graph, tensor.shape), dims(graph, tensor.stride)].concat())
-        }
-        Out::SymInt(number) => Some(vec![expr(graph, number)]),
-        Out::Int(number) => Some(vec![number.to_string()]),
-        _ => None,
-    };
-    let inputs = |graph: &Graph| -> Vec<NodeId> {
-        graph.ids().filter(|&id| graph.node(id).op == Op::Placeholder).collect()
-    };
-    let (old, new) = (inputs(before), inputs(after));
-    let twin = |(place, &id): (usize, &NodeId)| match old.len() == new.len() {
-        true => old.get(place).copied(),
-        false => before.find(after.name(id)),
-    };
-    let tried: Vec<Sized> = Sizes::tried((before, ops), std::iter::once(after), true).collect();
-    // Sizes that are written otherwise may be the same by a guard.
-    let values = Sizes::candidates([before, after].into_iter(), true);
-    let differ = |was: &[String], is: &[String]| {
-        let at = |sizes: &Sizes, text: &String| evaluate(text, &|name| sizes.of(name));
-        let is_same = |(was, is): (&String, &String)| {
-            let everywhere =
-                || values.iter().all(|sizes| at(sizes, was).is_some() && at(sizes, was) == at(sizes, is));
-            was == is || values.len() > 1 && everywhere()
-        };
-        was.len() != is.len() || !was.iter().zip(is).all(is_same)
-    };
-    for (place, id) in new.iter().enumerate() {
-        let Some(twin) = twin((place, id)) else { continue };
-        if let (Some(was), Some(is)) = (recorded(before, twin), recorded(after, *id))
-            && differ(&was, &is)
-        {
-            let name = after.name(*id);
-            return Some(format!("the graph after takes {name} with other sizes than the graph before"));
-        }
-    }
-    let outputs = [before, after].map(|graph| {
-        let of = |value: Value| match value {
-            Value::Node(id) if id.index() < graph.len() => recorded(graph, id),
-            _ => None,
-        };
-        super::partition::returned(graph).into_iter().map(of).collect::<Vec<_>>()
-    });
-    let is_other = |(was, is): (&Option<Vec<String>>, &Option<Vec<String>>)| match (was, is) {
-        // Strides are no promise.
-        (Some(was), Some(is)) => differ(&was[..was.len().div_ceil(2)], &is[..is.len().div_ceil(2)]),
-        _ => false,
-    };
-    if let Some(place) = outputs[0].iter().zip(&outputs[1]).position(is_other) {
-        return Some(format!("output {place} is recorded with other sizes than before"));
-    }
-    let computes = |text: &str| evaluate(text, &|_| Some(7)).is_some();
-    // What such a size is, nobody can look at; where a node is what it was, so is its size.
-    let is_odd = |&id: &NodeId| recorded(after, id).is_some_and(|all| !all.iter().all(|text| computes(text)));
-    let is_kept = |id: NodeId| {
-        let names = |graph: &Graph, id: NodeId| -> Vec<String> {
-            graph.inputs(id).into_iter().map(|input| graph.name(input).to_string()).collect()
-        };
-        before.find(after.name(id)).is_some_and(|twin| {
-            before.target(twin) == after.target(id)
-                && recorded(before, twin) == recorded(after, id)
-                && names(before, twin) == names(after, id)
-        })
-    };
-    if let Some(id) = after.ids().find(|id| is_odd(id) && !is_kept(*id)) {
-        return Some(format!("the size that is recorded of {} cannot be computed", after.name(id)));
-    }
-    let is_fixed = |symbol: &Symbol| symbol.range.0 == symbol.range.1;
-    let hints = |sizes: &Sizes, graph: &Graph| {
-        graph.symbols.iter().all(|symbol| symbol.hint.is_some() && sizes.of(&symbol.name) == symbol.hint)
-    };
-    let has_others = tried.iter().any(|sized| !(hints(&sized.sizes, before) && hints(&sized.sizes, after)));
-    let all_fixed =
-        || !before.symbols.is_empty() && before.symbols.iter().chain(&after.symbols).all(is_fixed);
-    if !has_others && !all_fixed() {
-        return Some("no sizes but the hints were found at which both graphs run".to_string());
-    }
-    // Symbols that stand for data may be bound by what is asserted elsewhere: an untrue record convicts nobody.
-    tried.iter().find_map(|sized| {
-        let (id, why) = misfits(sized.after.first()?, ops_after).next()?;
-        Some(format!("{why}, which is recorded of {} where {}", after.name(id), sized.sizes.words()))
-    })
 }
 
 /// Whether the inputs of both graphs, as far as they have the same, are recorded with the same sizes.

@@ -14,7 +14,7 @@ use super::folded::Folded;
 use super::proved::Evaluated;
 use super::{
     AnalyzedGraph, Checked, Code, Evidence, MovedGroup, RankOutcome, Reason, Stage, evidence, executed,
-    groups, loosened, proved, sizes,
+    groups, loosened, proved, recorded,
 };
 use crate::graph::{NodeId, Op};
 use crate::semantics::{Nearness, Numerics, Question};
@@ -193,7 +193,7 @@ impl ValueEvidence {
             let (before, after) = (&evidence.before, &evidence.after);
             if matches!(result, ValueResult::Equal(_))
                 && !evaluators.agree
-                && let Some(why) = sizes::doubt((before.graph, &before.ops), (after.graph, &after.ops))
+                && let Some(why) = recorded::doubt((before.graph, &before.ops), (after.graph, &after.ops))
             {
                 result = ValueResult::Unknown(Code::DynamicSizes.because(why));
             }

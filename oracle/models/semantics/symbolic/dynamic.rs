@@ -11,7 +11,7 @@ use super::evaluation::{Produced, Tensor};
 use super::key::{Tag, Words};
 use super::machine::Machine;
 use super::source::{KeyId, ValueId};
-use crate::expression::normal_form;
+use crate::expression::{normal_form, symbols_of};
 use crate::graph::{Dim, DimsId, ExprId, NodeId, Op, Value};
 use crate::ops::shape::{self, Given, NoWindow, Size, Sizes, Viewed, Window};
 use crate::ops::{Kind, View};
@@ -144,23 +144,46 @@ impl Machine<'_, '_> {
 
     /// Whether a window certainly shows all of a storage, each element once.
     fn is_dense(&self, window: &Window) -> bool {
-        let text = |size: Size| match size {
-            Size::Known(n) => n.to_string(),
-            Size::Symbol(expr) => format!("({})", self.sums.text(expr)),
-            Size::Unknown => String::new(),
-        };
-        let sum = |text: String| normal_form(&text).unwrap_or(text);
-        let mut left: Vec<usize> =
-            (0..window.shape.len()).filter(|&dim| window.shape[dim] != Size::Known(1)).collect();
-        let mut step = "1".to_string();
+        let mut left: Vec<usize> = (0..window.shape.len()).collect();
+        left.retain(|&dim| window.shape[dim] != Size::Known(1));
+        let mut step = self.size_text(Size::Known(1));
         while !left.is_empty() {
-            let Some(at) = left.iter().position(|&dim| sum(text(window.strides[dim])) == sum(step.clone()))
-            else {
-                return false;
-            };
-            step = sum(format!("({step})*{}", text(window.shape[left.swap_remove(at)])));
+            let is_next = |&dim: &usize| self.size_text(window.strides[dim]) == step;
+            let Some(at) = left.iter().position(is_next) else { return false };
+            step = self.product(&step, window.shape[left.swap_remove(at)]);
         }
         window.offset == Size::Known(0)
+    }
+
+    /// Whether the elements of a tensor certainly lie row by row, without gaps: then any sizes show them.
+    pub(super) fn is_row_major(&self, node: NodeId, tensor: Tensor) -> bool {
+        let known = self.windows.get(&(tensor.storage, tensor.path)).cloned();
+        let Some(window) = known.or_else(|| self.whole(node).filter(|_| tensor.path.is_none())) else {
+            return false;
+        };
+        let mut step = self.size_text(Size::Known(1));
+        for (&size, &stride) in window.shape.iter().zip(&window.strides).rev() {
+            if size != Size::Known(1) && self.size_text(stride) != step {
+                return false;
+            }
+            step = self.product(&step, size);
+        }
+        true
+    }
+
+    /// A size in normal form.
+    fn size_text(&self, size: Size) -> String {
+        match size {
+            Size::Known(n) => n.to_string(),
+            Size::Symbol(expr) => self.sums.text(expr).to_string(),
+            Size::Unknown => String::new(),
+        }
+    }
+
+    /// A product in normal form.
+    fn product(&self, step: &str, size: Size) -> String {
+        let product = format!("({step})*({})", self.size_text(size));
+        normal_form(&product).unwrap_or(product)
     }
 
     /// Whether the recorded sizes of a node follow from a rule and from sizes of inputs: those of an operator without a
@@ -183,7 +206,7 @@ impl Machine<'_, '_> {
         let is_known = |expr: ExprId| {
             let text = self.sums.text(expr);
             let unbacked = |name: &str| self.graph.symbols.iter().any(|s| s.unbacked && s.name == name);
-            !text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).any(unbacked)
+            !symbols_of(&text).any(unbacked)
         };
         self.graph.tensor_of(node).is_some_and(|tensor| {
             self.graph.dims(tensor.shape).iter().all(|&dim| match dim {

@@ -8,7 +8,7 @@ use super::reason::Reason;
 use super::source::KeyId;
 use super::source::{Source, Traits};
 use super::views::dimension;
-use crate::expression::normal_form;
+use crate::expression::{normal_form, symbols_of};
 use crate::graph::{ExprId, Graph, NodeId, Out, Value};
 use crate::ops::shape::Size;
 use crate::ops::{Kind, Number, OpInfo};
@@ -57,8 +57,8 @@ impl Sums {
 
     /// The nodes that give the symbols of an expression that stand for data.
     pub fn binders(&self, text: &str) -> Vec<NodeId> {
-        let words = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
-        let names: BTreeSet<&str> = words.filter(|word| self.binders.contains_key(*word)).collect();
+        let names: BTreeSet<&str> =
+            symbols_of(text).filter(|word| self.binders.contains_key(*word)).collect();
         names.into_iter().filter_map(|name| self.binders.get(name).copied()).collect()
     }
 

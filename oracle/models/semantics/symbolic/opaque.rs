@@ -348,7 +348,7 @@ impl Machine<'_, '_> {
         {
             return Ok(Some(Tensor { path: name, ..tensor }));
         }
-        if self.is_symbolic(tensor) && call.schema.name == "reshape" {
+        if self.is_symbolic(tensor) && call.schema.name == "reshape" && !self.is_row_major(node, tensor) {
             return Err(Reason::arguments("it is not known whether the result is a copy"));
         }
         // A view that is not computed: named by the call, minus what it reads, which may change.
@@ -399,7 +399,11 @@ impl Machine<'_, '_> {
 
     /// The name of a view that is not computed: operator, constants, and the window that it is taken of.
     pub(super) fn path(&mut self, call: &Call<'_>, base: Tensor, index: usize) -> Result<KeyId, Reason> {
-        let target = self.target_symbol();
+        // A reshape that is a view is that view.
+        let target = match call.schema.name.as_str() {
+            "reshape" => self.arena.symbol("aten.view.default"),
+            _ => self.target_symbol(),
+        };
         self.words.0.clear();
         self.words.symbol(Tag::Target, target);
         self.words.int(index as i64);

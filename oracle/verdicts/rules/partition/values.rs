@@ -10,7 +10,8 @@
 //! orders differ, or a draw is replayed, random operators are first replaced, on both sides, by functions of their
 //! arguments and of one more input for each draw. A second draw that is not a replay gets an input of its own.
 
-use super::super::sizes::{self, Sized, Sizes};
+use super::super::recorded;
+use super::super::sizes::{Sized, Sizes};
 use super::compose::{Composition, Draw};
 use super::evidence::PartitionEvidence;
 use crate::graph::Transcriber;
@@ -81,7 +82,7 @@ impl PartitionValues {
         if evaluators.prove {
             let proof;
             (proof, hazards) = prove(pair, (&ops.0, &ops.1));
-            let doubt = || sizes::doubt((pair.0, &ops.0), (pair.1, &ops.1)).filter(|_| !evaluators.agree);
+            let doubt = || recorded::doubt((pair.0, &ops.0), (pair.1, &ops.1)).filter(|_| !evaluators.agree);
             let proof = match proof {
                 Compared::Equal(_) if let Some(why) = doubt() => {
                     Compared::Unknown(Code::DynamicSizes.because(why))
