@@ -33,6 +33,11 @@ pub fn normal_form(text: &str) -> Option<String> {
     Parser::read(text, &Formal).map(|sum| sum.text())
 }
 
+/// The same; what is no such expression stays as it is written.
+pub fn spelled(text: &str) -> String {
+    normal_form(text).unwrap_or_else(|| text.to_string())
+}
+
 /// The names in an expression or a condition, functions included.
 pub fn symbols_of(text: &str) -> impl Iterator<Item = &str> {
     let words = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));

@@ -9,7 +9,7 @@
 use super::{AnalyzedGraph, Checked, Code, Evidence, Restreamed, Stage};
 use crate::analysis::Draws;
 use crate::analysis::origin::Origin;
-use crate::expression::normal_form;
+use crate::expression::spelled;
 use crate::graph::{Dim, Dtype, Graph, NodeId, Tensor, Value};
 use crate::ops::{Default, Kind};
 use std::collections::{BTreeMap, BTreeSet};
@@ -156,10 +156,7 @@ struct Drawn {
 fn symbolic_sizes(graph: &Graph, tensor: &Tensor) -> Vec<String> {
     let text = |dim: &Dim| match *dim {
         Dim::Static(_) => None,
-        Dim::Symbolic(expr) => {
-            let text = graph.text(graph.expr(expr).text);
-            Some(normal_form(text).unwrap_or_else(|| text.to_string()))
-        }
+        Dim::Symbolic(expr) => Some(spelled(graph.text(graph.expr(expr).text))),
     };
     graph.dims(tensor.shape).iter().filter_map(text).collect()
 }

@@ -8,7 +8,7 @@
 //! symbols that stand for data may be bound by what is asserted elsewhere.
 
 use super::sizes::{Sized, Sizes, misfits};
-use crate::expression::{evaluate, normal_form};
+use crate::expression::{evaluate, spelled};
 use crate::graph::{Dim, DimsId, ExprId, Graph, NodeId, Op, Out, Symbol, Value};
 use crate::ops::Ops;
 
@@ -31,10 +31,7 @@ pub(super) fn doubt((before, ops): (&Graph, &Ops), (after, ops_after): (&Graph, 
 
 /// What is recorded of a node's one result.
 fn record(graph: &Graph, id: NodeId) -> Option<Record> {
-    let text = |expr: ExprId| {
-        let text = graph.text(graph.expr(expr).text);
-        normal_form(text).unwrap_or_else(|| text.to_string())
-    };
+    let text = |expr: ExprId| spelled(graph.text(graph.expr(expr).text));
     let dims = |dims: DimsId| -> Vec<String> {
         let size = |dim: &Dim| match *dim {
             Dim::Static(n) => n.to_string(),

@@ -71,6 +71,9 @@ impl Sizes {
                 symbols.push(symbol);
             }
         }
+        if symbols.is_empty() {
+            return Vec::new();
+        }
         let asserted = graphs.clone().take(1).flat_map(|graph| asserted(graph).into_iter());
         let unknown = |guard: &String| symbols_of(guard).any(|name| left_out.contains(name));
         let guards = graphs.clone().flat_map(|graph| graph.guards.clone()).chain(asserted);
@@ -85,7 +88,7 @@ impl Sizes {
             }
         }
         let mut tried: Vec<Sizes> = Vec::new();
-        for way in WAYS.iter().filter(|_| !symbols.is_empty()) {
+        for way in WAYS {
             let value = |(at, symbol): (usize, &&Symbol)| {
                 let at = places[at];
                 Some((symbol.name.clone(), way.value(at as i64, symbols[at])?))

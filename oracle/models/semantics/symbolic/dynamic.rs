@@ -11,7 +11,7 @@ use super::evaluation::{Produced, Tensor};
 use super::key::{Tag, Words};
 use super::machine::Machine;
 use super::source::{KeyId, ValueId};
-use crate::expression::{normal_form, symbols_of};
+use crate::expression::{spelled, symbols_of};
 use crate::graph::{Dim, DimsId, ExprId, NodeId, Op, Value};
 use crate::ops::shape::{self, Given, NoWindow, Size, Sizes, Viewed, Window};
 use crate::ops::{Kind, View};
@@ -182,8 +182,7 @@ impl Machine<'_, '_> {
 
     /// A product in normal form.
     fn product(&self, step: &str, size: Size) -> String {
-        let product = format!("({step})*({})", self.size_text(size));
-        normal_form(&product).unwrap_or(product)
+        spelled(&format!("({step})*({})", self.size_text(size)))
     }
 
     /// Whether the recorded sizes of a node follow from a rule and from sizes of inputs: those of an operator without a

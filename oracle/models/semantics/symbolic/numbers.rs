@@ -8,7 +8,7 @@ use super::reason::Reason;
 use super::source::KeyId;
 use super::source::{Source, Traits};
 use super::views::dimension;
-use crate::expression::{normal_form, symbols_of};
+use crate::expression::{normal_form, spelled, symbols_of};
 use crate::graph::{ExprId, Graph, NodeId, Out, Value};
 use crate::ops::shape::Size;
 use crate::ops::{Kind, Number, OpInfo};
@@ -31,8 +31,7 @@ pub(super) struct Sums {
 
 impl Sums {
     pub fn new(graph: &Graph) -> Sums {
-        let sum = |text: &str| normal_form(text).map_or_else(|| text.into(), Arc::from);
-        let texts: Vec<Arc<str>> = graph.exprs().map(|expr| sum(graph.text(expr.text))).collect();
+        let texts: Vec<Arc<str>> = graph.exprs().map(|expr| spelled(graph.text(expr.text)).into()).collect();
         let mut first = FxHashMap::default();
         for (id, text) in (0u32..).map(ExprId).zip(&texts) {
             first.entry(text.clone()).or_insert(id);
@@ -191,15 +190,12 @@ impl Machine<'_, '_> {
             self.words.int(dim);
         }
         self.words.token(value, tensor.dtype);
-        if let (Kind::SymStride, Some(Value::Node(of))) = (info.kind, self.graph.arg(self.node, 0))
-            && let Some(recorded) = self.graph.tensor_of(of)
-        {
-            self.put_dims(recorded.stride);
-        }
-        if let (Kind::SymNumel, Some(Value::Node(of))) = (info.kind, self.graph.arg(self.node, 0))
-            && let Some(recorded) = self.graph.tensor_of(of)
-        {
-            self.put_dims(recorded.shape);
+        if let Some(recorded) = self.graph.tensor_of(call.node(0)?) {
+            match info.kind {
+                Kind::SymStride => self.put_dims(recorded.stride),
+                Kind::SymNumel => self.put_dims(recorded.shape),
+                _ => {}
+            }
         }
         Ok(Produced::Number(self.take_key()))
     }

@@ -55,13 +55,12 @@ impl Machine<'_, '_> {
             None => self.encode_raw(self.node)?,
         }
         self.put_overlaps(info, call)?;
-        if !info.kind.is_elementwise() {
-            self.put_recorded_sizes(info.target.contains("stride"));
-        }
         if info.kind.is_elementwise() {
             write_whole_numbers(&mut self.words, self.arena.text(target));
             self.arena.write_relu(&mut self.words);
             self.arena.write_multiple(&mut self.words);
+        } else {
+            self.put_recorded_sizes(info.target.contains("stride"));
         }
         if let Some(call) = call
             && let Some(value) = self.arena.undone(&self.words.0)
