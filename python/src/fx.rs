@@ -499,6 +499,7 @@ impl<'py> Reading<'_, 'py> {
             stride: self.read_sizes(&value.call_method0(intern!(py, "stride"))?)?,
             offset: self.read_size(&value.call_method0(intern!(py, "storage_offset"))?)?,
             storage_bytes: self.read_size(&storage.call_method0(intern!(py, "nbytes"))?)?,
+            is_guessed: false,
             dtype,
             device,
             storage: storage.getattr(intern!(py, "_cdata"))?.extract()?,

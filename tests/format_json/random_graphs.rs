@@ -246,6 +246,7 @@ impl<'c> Maker<'c> {
             storage: self.maybe(|m| StorageId(m.one(&[0, 5, u32::MAX]))),
             offset: self.one(&[0, 3, i64::MAX]),
             storage_bytes: self.maybe(Self::dim),
+            is_guessed: false,
         };
         let id = self.graph.push_tensor(tensor);
         if self.below(9) == 8 {

@@ -173,6 +173,7 @@ fn push_tensor(graph: &mut Graph, name: &str, (sizes, strides, offset, dtype): &
         storage: None,
         offset: *offset,
         storage_bytes: Some(Dim::Static(0)),
+        is_guessed: false,
     };
     let tensor = graph.push_tensor(tensor);
     graph.node_mut(id).out = Out::Tensor(tensor);

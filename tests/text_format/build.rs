@@ -97,6 +97,7 @@ impl Builder<'_> {
             storage: plan.storage.map(StorageId),
             offset: plan.offset,
             storage_bytes,
+            is_guessed: false,
         }
     }
 

@@ -265,6 +265,7 @@ impl<'a, S: Source> Builder<'a, S> {
             storage: None,
             offset: ty.offset,
             storage_bytes: None,
+            is_guessed: false,
         })
     }
 

@@ -138,6 +138,7 @@ fn tensor(graph: &mut Graph, meta: &TensorMeta, old: Option<Tensor>, device: Str
         storage: None,
         offset: meta.offset.known().unwrap_or(0),
         storage_bytes: None,
+        is_guessed: false,
     })
 }
 

@@ -178,6 +178,7 @@ impl<S: Source> Writer<'_, S> {
             storage: None,
             offset: ty.offset,
             storage_bytes: None,
+            is_guessed: false,
         }))
     }
 

@@ -354,6 +354,7 @@ impl Graph {
             storage: None,
             offset: 0,
             storage_bytes: None,
+            is_guessed: false,
         };
         Out::Tensor(self.push_tensor(tensor))
     }
@@ -556,6 +557,20 @@ impl Graph {
             Out::Tensor(tensor) => Some(self.tensor(tensor)),
             _ => None,
         }
+    }
+
+    /// Whether nobody recorded the strides of what a node returns, or of a part of it, and no rule tells them.
+    pub fn is_guessed(&self, id: NodeId) -> bool {
+        let guessed = |out: &Out| matches!(*out, Out::Tensor(tensor) if self.tensor(tensor).is_guessed);
+        match self.nodes.get(id.index()).map(|node| node.out) {
+            Some(Out::Tuple(span)) => self.outs(span).iter().any(guessed),
+            out => out.as_ref().is_some_and(guessed),
+        }
+    }
+
+    /// The first of a node and what it takes whose strides are [guessed](Self::is_guessed).
+    pub fn guess_behind(&self, id: NodeId) -> Option<NodeId> {
+        std::iter::once(id).chain(self.inputs(id)).find(|&node| self.is_guessed(node))
     }
 
     /// The `index`-th tensor of what a node returns (`None` in a tuple counts as a place).

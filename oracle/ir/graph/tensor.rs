@@ -157,6 +157,9 @@ pub struct Tensor {
     pub offset: i64,
     /// Size of the storage in bytes, where recorded.
     pub storage_bytes: Option<Dim>,
+    /// Whether nobody recorded its strides and no rule tells them, or those that they follow from. They are row-major
+    /// then, or as if those were.
+    pub is_guessed: bool,
 }
 
 /// A recorded storage id.

@@ -78,7 +78,10 @@ pub struct Run {
 impl Run {
     /// The first assertion that does not hold, with its rank: the graph does not run with these numbers.
     pub(super) fn failed_assertion(&self) -> Option<(u32, NodeId)> {
-        let fails = |effect: &&Effect| matches!(effect.asserted, Some(Number::Bool(false) | Number::Int(0)));
+        let fails = |effect: &&Effect| match effect.asserted {
+            Some(Number::Float(number)) => number == 0.0,
+            number => matches!(number, Some(Number::Bool(false) | Number::Int(0))),
+        };
         let first = |(rank, of): (u32, &RankRun)| Some((rank, of.effects.iter().find(fails)?.node));
         (0..).zip(&self.ranks).find_map(first)
     }

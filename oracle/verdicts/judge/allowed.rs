@@ -107,6 +107,7 @@ fn with_inputs(graph: &Graph, signature: &[(String, Option<Input>)]) -> Option<G
                     device: into.intern(&input.device),
                     storage: None,
                     storage_bytes: None,
+                    is_guessed: false,
                     ..input.tensor
                 };
                 let out = Out::Tensor(into.push_tensor(tensor));

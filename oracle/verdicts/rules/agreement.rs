@@ -29,8 +29,9 @@
 //! A contradiction is a fault of graph-oracle and of nobody else. It is asked for by `--values agree`, so that
 //! campaigns look for it and the reducer shrinks it.
 
-use super::partition::{Compared, PartitionEvidence};
-use super::values::{About, Observed, ValueDifference, ValueEvidence, ValueMethod, ValueResult};
+use super::evidence::misfits;
+use super::partition::PartitionEvidence;
+use super::values::{About, ValueDifference, ValueEvidence, ValueMethod, ValueResult};
 use super::{
     AnalyzedGraph, Checked, Evidence, Finding, NodeMention, PassKind, Promise, Reason, Severity, Stage, comm,
 };
@@ -70,37 +71,23 @@ pub(crate) fn contradictions(evidence: &Evidence) -> (Vec<Finding>, Vec<Reason>)
 
 /// The same of the values that a joint graph and its parts compute.
 pub(crate) fn contradictions_of_partition(evidence: &PartitionEvidence) -> (Vec<Finding>, Vec<Reason>) {
-    let answer = |compared: &Compared| match compared {
-        Compared::Equal(what) => ValueResult::Equal(what.clone()),
-        Compared::Unknown(why) => ValueResult::Unknown(why.clone()),
-        Compared::Different(all) => ValueResult::Different(
-            all.iter()
-                .map(|(text, nodes)| ValueDifference {
-                    title: "values differ".to_string(),
-                    nodes: nodes.clone(),
-                    expected: String::new(),
-                    found: text.clone(),
-                    about: About::Values,
-                    observed: Observed::Outputs,
-                    is_cause: false,
-                })
-                .collect(),
-        ),
-    };
-    let ways = evidence.values.results.iter().map(|(method, compared)| (*method, answer(compared)));
-    let values = ValueEvidence { results: ways.collect(), ..ValueEvidence::default() };
+    let values = &evidence.values.compared;
+    let composed = evidence.composed.as_deref();
+    let misfits = composed.map(|side| misfits(side.faults())).unwrap_or_default();
+    let is_misfit = |name: &str| composed.is_some_and(|side| rests_on(side, name, &misfits));
     let structure = || match &evidence.values.structure {
-        Some(Compared::Equal(_)) => values.results.iter().find_map(|(method, result)| match result {
+        Some(Ok(_)) => values.results.iter().find_map(|(method, result)| match result {
             ValueResult::Different(all) => {
-                all.first().map(|what| Contradiction::new("structure", &method.to_string(), what))
+                let what = all.iter().find(|what| does_count(what, &is_misfit))?;
+                Some(Contradiction::new("structure", &method.to_string(), what))
             }
             _ => None,
         }),
         _ => None,
     };
-    let found = find(&values, |_| false).or_else(structure);
+    let found = find(values, is_misfit).or_else(structure);
     let found = found.map(|contradiction| contradiction.finding(|name| evidence.mention(name)));
-    (found.into_iter().collect(), unknown(&values))
+    (found.into_iter().collect(), unknown(values))
 }
 
 /// Whether a node is one of `misfits`, or takes what such a node gives or writes.
@@ -159,6 +146,20 @@ impl Contradiction {
     }
 }
 
+/// Whether a difference is about a node that does not fit its operator, or rests on one.
+fn rests(what: &ValueDifference, is_misfit: &impl Fn(&str) -> bool) -> bool {
+    what.nodes.iter().any(|name| is_misfit(name))
+}
+
+/// Whether a difference that an execution finds contradicts who says equal.
+fn does_count(what: &ValueDifference, is_misfit: &impl Fn(&str) -> bool) -> bool {
+    match what.about {
+        About::Types | About::Arguments => !rests(what, is_misfit),
+        About::OtherRank => false,
+        About::Values | About::Execution => true,
+    }
+}
+
 fn find(values: &ValueEvidence, is_misfit: impl Fn(&str) -> bool) -> Option<Contradiction> {
     use ValueMethod::{Concrete, Provenance, Symbolic};
     let of = |wanted| values.results.iter().find(|(method, _)| *method == wanted).map(|(_, result)| result);
@@ -170,13 +171,8 @@ fn find(values: &ValueEvidence, is_misfit: impl Fn(&str) -> bool) -> Option<Cont
     let contradiction = |equal: ValueMethod, different: ValueMethod, what: Option<&ValueDifference>| {
         what.map(|what| Contradiction::new(&equal.to_string(), &different.to_string(), what))
     };
-    let rests = |what: &ValueDifference| what.nodes.iter().any(|name| is_misfit(name));
-    let does_count = |what: &&ValueDifference| match what.about {
-        About::Types | About::Arguments => !rests(what),
-        About::OtherRank => false,
-        About::Values | About::Execution => true,
-    };
-    let proved = || differences(Symbolic).iter().find(|what| !rests(what));
+    let does_count = |what: &&ValueDifference| does_count(what, &is_misfit);
+    let proved = || differences(Symbolic).iter().find(|what| !rests(what, &is_misfit));
     if is_equal(Symbolic) {
         let numbers = differences(Concrete).iter().find(does_count);
         let mut terms = differences(Provenance).iter().filter(|what| what.about != About::Values);
@@ -201,6 +197,7 @@ fn find(values: &ValueEvidence, is_misfit: impl Fn(&str) -> bool) -> Option<Cont
 mod tests {
     use super::*;
     use crate::rules::Code;
+    use crate::rules::values::Observed;
     use ValueMethod::{Concrete, Provenance, Symbolic};
 
     fn equal() -> ValueResult {

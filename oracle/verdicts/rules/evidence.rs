@@ -127,10 +127,7 @@ impl<'a> Evidence<'a> {
         if faults.iter().any(|fault| matches!(fault.kind, FaultKind::Outside { .. })) {
             return self.after.graph.ids().collect();
         }
-        let misfit = |fault: &&Fault| matches!(fault.kind, FaultKind::Shape { .. } | FaultKind::Arguments(_));
-        let mut nodes: Vec<NodeId> = faults.iter().filter(misfit).filter_map(|fault| fault.node).collect();
-        nodes.dedup();
-        nodes
+        misfits(faults)
     }
 
     /// Whether a node of a graph after the pass was there before.
@@ -265,6 +262,14 @@ impl<'a> Evidence<'a> {
         };
         self.buckets_of(nodes).map(describe).collect()
     }
+}
+
+/// The nodes whose arguments or recorded results do not fit their operators, in list order.
+pub(super) fn misfits(faults: &[Fault]) -> Vec<NodeId> {
+    let misfit = |fault: &&Fault| matches!(fault.kind, FaultKind::Shape { .. } | FaultKind::Arguments(_));
+    let mut nodes: Vec<NodeId> = faults.iter().filter(misfit).filter_map(|fault| fault.node).collect();
+    nodes.dedup();
+    nodes
 }
 
 /// Whether two graphs are the same to every rule.

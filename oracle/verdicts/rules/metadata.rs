@@ -1,7 +1,7 @@
 //! What a rewritten graph records of its values: dtypes, sizes, strides, storages and devices.
 
 use super::sizes::{self, Sized, Sizes};
-use super::{AnalyzedGraph, Checked, Evidence, Stage, overlap};
+use super::{AnalyzedGraph, Checked, Code, Evidence, Reason, Stage, overlap};
 use crate::analysis::computed;
 use crate::analysis::disagreements::{Elsewhere, recorded_elsewhere, resized};
 use crate::analysis::storages::StorageIndex;
@@ -17,6 +17,14 @@ fn new_faults<T>(evidence: &Evidence, find: impl Fn(&AnalyzedGraph) -> Vec<(Node
         found.retain(|(id, _)| !evidence.correspondence.before_of[id.index()].is_some_and(was));
     }
     found
+}
+
+/// Why a record of `id` may be true that does not fit its operator: the strides of `open` are a guess.
+pub(super) fn strides_not_recorded(open: &str, id: &str) -> Reason {
+    Code::NotRecorded.because(format!(
+        "the strides of {open} are not recorded, and its operator does not tell them; what is recorded of {id} may be \
+         true"
+    ))
 }
 
 /// What is recorded of symbolic sizes and is not true where these are numbers.
@@ -45,7 +53,7 @@ fn untrue_at_sizes(evidence: &Evidence) -> Vec<super::Finding> {
 /// fault of the pass.
 pub(super) fn metadata_true(evidence: &Evidence) -> Checked {
     let (before, after, c) = (&evidence.before, &evidence.after, &evidence.correspondence);
-    let mut findings = Vec::new();
+    let (mut findings, mut doubt) = (Vec::new(), None);
     let foreign = new_faults(evidence, |side| recorded_elsewhere(side.graph, side.storages()));
     // Who repeats a call copies its record, and those of what is written into the result and taken of it.
     let numbers = if foreign.is_empty() { Vec::new() } else { computed(after.graph) };
@@ -97,6 +105,10 @@ pub(super) fn metadata_true(evidence: &Evidence) -> Checked {
         }
         for fault in shape::check(after.graph, &after.ops, id) {
             let name = after.graph.name(id);
+            if let Some(open) = after.graph.guess_behind(id).filter(|_| fault.may_follow_from_strides()) {
+                doubt.get_or_insert_with(|| strides_not_recorded(after.graph.name(open), name));
+                continue;
+            }
             let mut finding = evidence
                 .finding(
                     "rewrite/metadata",
@@ -142,5 +154,5 @@ pub(super) fn metadata_true(evidence: &Evidence) -> Checked {
             );
         }
     }
-    Checked::Findings(findings)
+    Checked::found(findings, doubt)
 }

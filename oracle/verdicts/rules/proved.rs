@@ -2,7 +2,9 @@
 
 use super::executed::bakes_rank;
 use super::ranks::name_ranks;
-use super::values::{About, Observed, Rewires, ValueDifference, ValueMethod, ValueResult};
+use super::values::{
+    About, CANNOT_BE_EXECUTED, Observed, Rewires, ValueDifference, ValueMethod, ValueResult,
+};
 use super::{AnalyzedGraph, Code, Evidence, Merge, cause};
 use crate::graph::{Graph, NodeId, Op};
 use crate::semantics::symbolic::{
@@ -132,10 +134,9 @@ pub(super) fn prove(evidence: &Evidence, evaluated: Evaluated) -> ((ValueMethod,
                 .map(|difference| {
                     let (what, nodes) = subject(after.graph, difference);
                     let (title, expected) = match &difference.what {
-                        What::Hazard(Hazard { kind: HazardKind::Undefined { .. }, .. }) => (
-                            "the graph after cannot be executed".to_string(),
-                            "the graph runs to its end on every rank",
-                        ),
+                        What::Hazard(Hazard { kind: HazardKind::Undefined { .. }, .. }) => {
+                            (CANNOT_BE_EXECUTED.to_string(), "the graph runs to its end on every rank")
+                        }
                         What::Hazard(_) => (difference.text.clone(), DEFINED),
                         _ => (format!("{what} differs"), DEFINED),
                     };

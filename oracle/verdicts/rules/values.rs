@@ -59,6 +59,9 @@ pub enum About {
     Arguments,
 }
 
+/// The title of a graph after that no rank runs to its end.
+pub(super) const CANNOT_BE_EXECUTED: &str = "the graph after cannot be executed";
+
 /// Who sees a difference.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Observed {
@@ -364,14 +367,14 @@ impl Evidence<'_> {
 
 /// Outputs are equal.
 pub(super) fn outputs_equal(evidence: &Evidence) -> Checked {
-    equal(evidence, "rewrite/values", Observed::Outputs)
+    equal(evidence, "rewrite/values", Some(Observed::Outputs), BEFORE_AND_AFTER)
 }
 
 /// What inputs and constants hold in the end is equal.
 pub(super) fn state_equal(evidence: &Evidence) -> Checked {
     let findings = constants_written_once_more_or_less(evidence);
     match findings.is_empty() {
-        true => equal(evidence, "rewrite/state", Observed::State),
+        true => equal(evidence, "rewrite/state", Some(Observed::State), BEFORE_AND_AFTER),
         false => Checked::Findings(findings),
     }
 }
@@ -420,10 +423,19 @@ fn writers_of_constants<'s>(side: &'s AnalyzedGraph) -> BTreeMap<&'s str, Option
 
 /// Effects are equal, in their order.
 pub(super) fn effects_equal(evidence: &Evidence) -> Checked {
-    equal(evidence, "rewrite/effects", Observed::Effects)
+    equal(evidence, "rewrite/effects", Some(Observed::Effects), BEFORE_AND_AFTER)
 }
 
-fn equal(evidence: &Evidence, rule: &'static str, observed: Observed) -> Checked {
+/// What both graphs are called.
+const BEFORE_AND_AFTER: [&str; 2] = ["before", "after"];
+
+/// What is found of what is observed, or of everything; `graphs`: what both are called.
+pub(super) fn equal(
+    evidence: &Evidence,
+    rule: &'static str,
+    observed: Option<Observed>,
+    graphs: [&str; 2],
+) -> Checked {
     let values = &evidence.values;
     if let Some(why) = &values.not_requested {
         return Checked::NotChecked(why.clone());
@@ -437,7 +449,11 @@ fn equal(evidence: &Evidence, rule: &'static str, observed: Observed) -> Checked
             ValueResult::Equal(_) => equal = true,
             ValueResult::Unknown(why) => unknown.push(why.clone().behind(format!("{method}: "))),
             ValueResult::Different(differences) => {
-                let own = || differences.iter().filter(|difference| difference.observed == observed);
+                let own = || {
+                    differences
+                        .iter()
+                        .filter(|difference| observed.is_none_or(|who| difference.observed == who))
+                };
                 elsewhere |= own().count() < differences.len();
                 let is_vetoed = |difference: &&ValueDifference| {
                     let is_proof = *method == ValueMethod::Symbolic && difference.about == About::Values;
@@ -454,8 +470,8 @@ fn equal(evidence: &Evidence, rule: &'static str, observed: Observed) -> Checked
                 for difference in own().filter(|difference| !is_vetoed(difference)) {
                     let mut finding = evidence
                         .finding(rule, Stage::After, difference.title.clone())
-                        .expected(format!("before, {}", difference.expected))
-                        .observed(format!("after, {} (seen in {method})", difference.found));
+                        .expected(format!("{}, {}", graphs[0], difference.expected))
+                        .observed(format!("{}, {} (seen in {method})", graphs[1], difference.found));
                     if *method != ValueMethod::Symbolic {
                         finding = finding.across_ranks();
                     }
@@ -480,7 +496,7 @@ fn equal(evidence: &Evidence, rule: &'static str, observed: Observed) -> Checked
         false => Checked::Findings(findings),
         // An evaluator looks at everything together.
         true if elsewhere && !doubt => Checked::NotChecked("the graphs differ in something else".into()),
-        true if observed != Observed::Outputs && !doubt => {
+        true if matches!(observed, Some(Observed::State | Observed::Effects)) && !doubt => {
             Checked::NotChecked("it is not known what the graphs compute; see rewrite/values".into())
         }
         true => {

@@ -71,6 +71,7 @@ impl Writer {
             storage: None,
             offset,
             storage_bytes: None,
+            is_guessed: false,
         };
         Out::Tensor(self.graph.push_tensor(tensor))
     }

@@ -411,6 +411,7 @@ pub(super) fn tensor(
         storage: None,
         offset,
         storage_bytes: None,
+        is_guessed: false,
     };
     Out::Tensor(graph.push_tensor(tensor))
 }

@@ -79,6 +79,7 @@ impl<'t> Builder<'t, '_> {
             storage: None,
             offset: 0,
             storage_bytes: None,
+            is_guessed: false,
         })
     }
 
@@ -112,6 +113,7 @@ impl<'t> Builder<'t, '_> {
             storage: offset.map(|_| StorageId(given.storage)),
             offset: offset.unwrap_or(0),
             storage_bytes: offset.map(|_| bytes),
+            is_guessed: false,
         })
     }
 

@@ -196,6 +196,7 @@ impl Parts {
                     storage: self.storage,
                     offset: self.offset.unwrap_or(0),
                     storage_bytes: self.storage_bytes,
+                    is_guessed: false,
                 };
                 builder.check_tensor(&tensor).map_err(E::custom)?;
                 let id = builder.graph.push_tensor(tensor);

@@ -604,8 +604,17 @@ impl<W: Write> Json<W> {
     }
 
     fn tensor(&mut self, graph: &Graph, id: TensorId) -> io::Result<()> {
-        let &Tensor { shape, stride, dtype, requires_grad, device, storage, offset, storage_bytes } =
-            graph.tensor(id);
+        let &Tensor {
+            shape,
+            stride,
+            dtype,
+            requires_grad,
+            device,
+            storage,
+            offset,
+            storage_bytes,
+            is_guessed: _,
+        } = graph.tensor(id);
         self.raw("{\"t\":\"tensor\",\"shape\":");
         self.dims(graph, graph.dims(shape))?;
         self.raw(",\"dtype\":");

@@ -337,6 +337,7 @@ impl Parser<'_> {
             storage,
             offset,
             storage_bytes: bytes,
+            is_guessed: false,
         };
         Ok(Out::Tensor(self.graph.push_tensor(tensor)))
     }

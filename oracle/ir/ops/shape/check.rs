@@ -81,6 +81,13 @@ pub enum ShapeFault {
     },
 }
 
+impl ShapeFault {
+    /// Whether it may be none where inputs have other strides.
+    pub fn may_follow_from_strides(&self) -> bool {
+        matches!(self, ShapeFault::Refused(_) | ShapeFault::Stride { .. } | ShapeFault::Offset { .. })
+    }
+}
+
 impl fmt::Display for ShapeFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let which = |result: &usize| match result {

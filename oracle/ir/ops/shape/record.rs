@@ -20,9 +20,14 @@ pub fn complete(graph: &Graph) -> Option<Graph> {
     let mut completed = graph.clone();
     let mut added = false;
     for id in open {
+        let known = completed.tensor_count();
         if let Ok(Some(out)) = record(&mut completed, &ops, id, None)
             && out != Out::None
         {
+            if is_guess(&completed, &ops, id) {
+                let fresh = known as u32..completed.tensor_count() as u32;
+                fresh.for_each(|tensor| completed.tensor_mut(TensorId(tensor)).is_guessed = true);
+            }
             let recorded = completed.node(id).out;
             let out = filled(&mut completed, recorded, out);
             added |= out != recorded;
@@ -77,23 +82,15 @@ fn lacks_record(graph: &Graph, id: NodeId) -> bool {
         }
 }
 
-/// By node of `graph`: whether its strides in the completed copy are only taken to be row-major, or follow from such
-/// strides.
-pub fn guessed_strides(graph: &Graph, completed: &Graph) -> Vec<bool> {
-    let ops = Ops::of(completed);
+/// Whether the strides that a call is given by its operator's rule are a guess, or follow from one.
+fn is_guess(graph: &Graph, ops: &Ops, id: NodeId) -> bool {
     let is_open = |output: &Output| matches!(output, Output::Tensor(rule) if rule.stride.is_none());
-    let mut guessed = vec![false; graph.len()];
-    for id in graph.ids().filter(|&id| lacks_record(graph, id)) {
-        let by_rule = || match infer(completed, &ops, id) {
+    graph.inputs(id).into_iter().any(|input| graph.is_guessed(input))
+        || match infer(graph, ops, id) {
             Ok(Inferred::One(output)) => is_open(&output),
             Ok(Inferred::Many(outputs)) => outputs.iter().any(is_open),
             _ => false,
-        };
-        let inputs = graph.inputs(id);
-        let inherited = inputs.iter().any(|input| guessed.get(input.index()) == Some(&true));
-        guessed[id.index()] = inherited || by_rule();
-    }
-    guessed
+        }
 }
 
 /// What is recorded, with what a rule says in the places where nothing is.
@@ -156,6 +153,7 @@ fn one(graph: &mut Graph, id: NodeId, output: &Output, device: Option<Str>) -> O
         storage: None,
         offset: rule.offset.known().unwrap_or(0),
         storage_bytes: None,
+        is_guessed: false,
     };
     Some(Out::Tensor(graph.push_tensor(tensor)))
 }

@@ -70,6 +70,10 @@ impl<D: Domain> Rank<'_, D> {
 
     /// The value of a tensor of one element. A poison one is a number that nothing else equals.
     pub(super) fn scalar(&mut self, step: &Step) -> Outcome<Item> {
+        self.one_number(step).map(Item::Number)
+    }
+
+    fn one_number(&mut self, step: &Step) -> Outcome<Number> {
         let x = self.tensor(step.args[0])?;
         if x.numel() != 1 {
             return Err(raise!("a tensor of shape {:?} is not one number", x.shape));
@@ -80,7 +84,7 @@ impl<D: Domain> Rank<'_, D> {
             Some(true) => Number::Term(0x706F_6973_6F6E),
             _ => domain.number(elements.cells[0], x.dtype),
         };
-        Ok(Item::Number(number))
+        Ok(number)
     }
 
     pub(super) fn assert_scalar(&mut self, node: NodeId, step: &Step) -> Outcome<Item> {
@@ -90,10 +94,12 @@ impl<D: Domain> Rank<'_, D> {
         Ok(Item::None)
     }
 
-    /// An operator that acts on something other than tensors. It reads nothing that it is given.
+    /// An operator that acts on something other than tensors. It reads nothing that it is given, but for assertions.
     pub(super) fn effect(&mut self, node: NodeId, step: &Step) -> Outcome<Item> {
         let arguments = self.arguments(node, step.key)?;
-        self.note_effect(node, arguments, None);
+        let asserts = step.args[1] != Value::None;
+        let asserted = if asserts { Some(self.one_number(step)?) } else { None };
+        self.note_effect(node, arguments, asserted);
         Ok(Item::None)
     }
 

@@ -13,7 +13,7 @@ use super::{CannotJudge, Judgement, Options, References, Values, evaluators, und
 use crate::case::Case;
 use crate::case::PassConfig;
 use crate::graph::Graph;
-use crate::ops::shape::{complete, guessed_strides};
+use crate::ops::shape::complete;
 use crate::rules::partition::{
     self, CutNetwork, Further, PartitionConfig, PartitionEvidence, compose, returned_keys, with_flat_output,
 };
@@ -119,24 +119,18 @@ fn judge_parts(
     let own = config.clone().or_from_file(joint).forward_outputs.unwrap_or(usize::MAX);
     let given = |graph: &Graph, own: usize| {
         let completed = complete(graph);
-        let guessed = completed.as_ref().map(|known| guessed_strides(graph, known)).unwrap_or_default();
         // Where the joint graph returns one list, lists in it are another result. What is saved stands in no list of
         // its own.
         let flat = is_nested.then(|| with_flat_output(completed.as_ref().unwrap_or(graph), own)).flatten();
-        (flat.or(completed), guessed)
+        flat.or(completed)
     };
-    let (of_joint, guessed_of_joint) = given(joint, usize::MAX);
+    let of_joint = given(joint, usize::MAX);
     let joint = of_joint.as_ref().unwrap_or(joint);
     let (of_forward, of_backward) = (given(forward, own), given(backward, usize::MAX));
-    let mut guessed = vec![(0, [of_forward.1, of_backward.1])];
-    let forward = of_forward.0.as_ref().unwrap_or(forward);
-    let backward = of_backward.0.as_ref().unwrap_or(backward);
-    let mut others = Vec::with_capacity(further.ranks.len());
-    for &(rank, f, b) in &further.ranks {
-        let (of_forward, of_backward) = (given(f, own), given(b, usize::MAX));
-        guessed.push((rank, [of_forward.1, of_backward.1]));
-        others.push((of_forward.0, of_backward.0));
-    }
+    let forward = of_forward.as_ref().unwrap_or(forward);
+    let backward = of_backward.as_ref().unwrap_or(backward);
+    let of_ranks = further.ranks.iter();
+    let others: Vec<_> = of_ranks.map(|&(_, f, b)| (given(f, own), given(b, usize::MAX))).collect();
     let ranks = further.ranks.iter().zip(&others);
     let ranks = ranks.map(|(&(rank, f, b), (changed_f, changed_b))| {
         (rank, changed_f.as_ref().unwrap_or(f), changed_b.as_ref().unwrap_or(b))
@@ -176,11 +170,6 @@ fn judge_parts(
         let mut evidence =
             PartitionEvidence::of_joint(joint, forward, backward, &composition, config.clone());
         evidence.further = further;
-        // Without ranks there is one pair; rank 0 is the first of several.
-        let rank = ranks.first().copied().unwrap_or(0);
-        let of_rank = guessed.iter().find(|(of, _)| *of == rank).map(|(_, guesses)| guesses.clone());
-        let [of_forward, of_backward] = of_rank.unwrap_or_default();
-        evidence.guessed = [guessed_of_joint.clone(), of_forward, of_backward];
         evidence.own_ranks = ranks;
         partition::compare_values(&mut evidence, evaluators(options));
         let acted = !evidence.saved.is_empty();

@@ -3,7 +3,7 @@
 use super::super::comm::{faults_of_inputs, faults_of_waiting};
 use super::super::{Checked, Code, Finding};
 use super::evidence::{BackwardInput, PartitionEvidence, Saved, ValueClass, class_of, is_tangent};
-use super::records::{is_guessed, layout, other_layout};
+use super::records::{layout, other_layout};
 use crate::analysis::fault::FaultKind;
 use crate::analysis::topological;
 use crate::graph::{Dim, Graph, NodeId, Op, Out, Value};
@@ -226,7 +226,7 @@ fn other_type(evidence: &PartitionEvidence, saved: &Saved, input: NodeId) -> Opt
     let [given, taken] = other_layout((forward, saved.forward), (backward, input))?;
     let sizes = |graph, id| layout(graph, id).map(|[sizes, _]| sizes);
     let is_same_size = sizes(forward, saved.forward) == sizes(backward, input);
-    if is_same_size && is_guessed(&evidence.guessed[1], saved.forward) {
+    if is_same_size && forward.is_guessed(saved.forward) {
         return None;
     }
     Some(

@@ -12,6 +12,7 @@ use crate::graph::{Graph, NodeId, Op, Out, Value};
 use crate::ops::Kind;
 use rustc_hash::FxHashMap;
 use std::cell::OnceCell;
+use std::sync::Arc;
 
 /// What kind of value something saved is.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -122,7 +123,7 @@ pub struct Further<'a> {
 /// Everything that rules see.
 pub struct PartitionEvidence<'a> {
     /// The joint graph.
-    pub joint: AnalyzedGraph<'a>,
+    pub joint: Arc<AnalyzedGraph<'a>>,
     /// The forward graph.
     pub forward: AnalyzedGraph<'a>,
     /// The backward graph.
@@ -130,7 +131,7 @@ pub struct PartitionEvidence<'a> {
     /// Both parts put together again; why not, otherwise.
     pub composition: Result<&'a Composition, String>,
     /// The graph of the composition.
-    pub composed: Option<AnalyzedGraph<'a>>,
+    pub composed: Option<Arc<AnalyzedGraph<'a>>>,
     /// How the partition was asked for.
     pub config: PartitionConfig,
     /// Leading outputs of the joint graph that belong to the forward part.
@@ -163,9 +164,6 @@ pub struct PartitionEvidence<'a> {
     pub live_backward: Vec<bool>,
     /// The global ranks whose parts these are; none where they are for all.
     pub own_ranks: Vec<u32>,
-    /// By node of the joint graph, forward and backward: whether nobody recorded its strides and no rule tells them.
-    /// Empty where everything is recorded.
-    pub guessed: [Vec<bool>; 3],
     /// What is known beyond one triple.
     pub further: Further<'a>,
     /// What joint and composed graph compute.
@@ -266,7 +264,10 @@ impl<'a> PartitionEvidence<'a> {
             live_joint: live(&joint),
             live_backward: live(&backward),
             backward_returns: returned(backward.graph),
-            composed: composition.as_ref().ok().map(|composition| AnalyzedGraph::new(&composition.graph)),
+            composed: composition
+                .as_ref()
+                .ok()
+                .map(|composition| Arc::new(AnalyzedGraph::new(&composition.graph))),
             composition,
             config,
             forward_outputs,
@@ -278,7 +279,6 @@ impl<'a> PartitionEvidence<'a> {
             of_forward,
             of_backward,
             own_ranks: Vec::new(),
-            guessed: Default::default(),
             further: Further::default(),
             values: PartitionValues::default(),
             terms: OnceCell::new(),
@@ -286,7 +286,7 @@ impl<'a> PartitionEvidence<'a> {
             equals: OnceCell::new(),
             parameters: OnceCell::new(),
             default_cuts: OnceCell::new(),
-            joint,
+            joint: Arc::new(joint),
             forward,
             backward,
         }

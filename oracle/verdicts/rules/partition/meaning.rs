@@ -1,11 +1,11 @@
 //! What the parts compute together.
 
-use super::super::{Checked, Finding};
+use super::super::Checked;
 use super::compose::Origin;
 use super::evidence::PartitionEvidence;
-use super::values::Compared;
 use crate::analysis::storages::{Mode, Storages};
 use crate::graph::{NodeId, Op};
+use crate::rules::values::ValueResult;
 use crate::rules::{AnalyzedGraph, Code, Reason, aliases};
 
 /// Outputs of the parts share what those of the joint graph share, by the schemas: partitioners merge equal
@@ -28,44 +28,19 @@ pub(super) fn aliases_kept(evidence: &PartitionEvidence) -> Checked {
 
 /// Forward, then backward, computes what the joint graph computes.
 pub(super) fn semantics_equal(evidence: &PartitionEvidence) -> Checked {
-    const RULE: &str = "partition/semantics-equal";
     if let Err(why) = &evidence.composition {
         return Checked::undecided(Code::NotComposed, format!("forward and backward do not compose: {why}"));
     }
-    let mut findings: Vec<Finding> = Vec::new();
-    let mut unknown = Vec::new();
-    let mut equal = false;
     let values = &evidence.values;
-    let structure = values.structure.iter().map(|result| ("structure".to_string(), result));
-    let others = values.results.iter().map(|(method, result)| (method.to_string(), result));
-    for (method, result) in structure.chain(others) {
-        match result {
-            Compared::Equal(_) => equal = true,
-            Compared::Unknown(why) => unknown.push(why.clone().behind(format!("{method}: "))),
-            Compared::Different(all) => {
-                for (text, nodes) in all {
-                    if findings.iter().any(|finding| finding.title == *text) {
-                        continue;
-                    }
-                    findings.push(
-                        evidence
-                            .finding(RULE, text.clone())
-                            .nodes(evidence, nodes.iter().map(String::as_str))
-                            .contrast(
-                                "run on the same inputs, the parts give what the joint graph gives",
-                                format!("found in {method}"),
-                            ),
-                    );
-                }
-            }
+    let findings = values.findings(evidence);
+    match (values.known(), &values.checked) {
+        (None, Some(Checked::Undecided(why))) => {
+            let structure = values.structure.iter().filter_map(|result| result.clone().err());
+            let structure = structure.map(|why| why.behind("structure: "));
+            Checked::Undecided(Reason::joined(&structure.chain([why.clone()]).collect::<Vec<_>>()))
         }
-    }
-    match findings.is_empty() && (!equal || values.excused) {
-        true => Checked::Undecided(match unknown.is_empty() {
-            true => Code::NotCompared.because("no way to compare values was asked"),
-            false => Reason::joined(&unknown),
-        }),
-        false => match left_between(evidence).filter(|_| findings.is_empty()) {
+        (None, _) => Checked::undecided(Code::NotCompared, "no way to compare values was asked"),
+        _ => match left_between(evidence).filter(|_| findings.is_empty()) {
             Some(why) => Checked::undecided(Code::LeftBetween, why),
             None => Checked::Findings(findings),
         },
@@ -116,11 +91,11 @@ pub(super) fn recompute_terms_equal(evidence: &PartitionEvidence) -> Checked {
         return Checked::NotChecked("forward and backward do not compose".into());
     };
     let (mut findings, mut doubts) = (Vec::new(), Vec::new());
-    let proof = evidence.values.proof();
-    if matches!(proof, Some(Compared::Equal(_))) || evidence.values.known() == Some(true) {
+    let values = &evidence.values;
+    if values.is_proved_equal() || values.known() == Some(true) {
         return Checked::Findings(findings);
     }
-    let differs = matches!(proof, Some(Compared::Different(_)));
+    let differs = matches!(values.compared.proof(), Some(ValueResult::Different(_)));
     let of_forward = rest_on_added(&evidence.forward, &evidence.of_forward);
     let of_backward = rest_on_added(&evidence.backward, &evidence.of_backward);
     let side = &evidence.joint;
@@ -154,7 +129,7 @@ pub(super) fn recompute_terms_equal(evidence: &PartitionEvidence) -> Checked {
             continue;
         }
         let is_added = of_forward[forward.index()] || of_backward[backward.index()];
-        if evidence.values.clear || !differs && is_added {
+        if values.compared.clear.believed || !differs && is_added {
             doubts.push(format!(
                 "{name} is recomputed in another way; whether it is the same value is not known"
             ));

@@ -51,7 +51,7 @@ pub use replayed::with_replays;
 pub use saved::{BudgetUse, SavedBytes, saved_bytes};
 pub use tags::{NodeTags, RECOMPUTE_TAGS, Recompute, Region};
 pub use terms::Term;
-pub use values::{Compared, PartitionValues};
+pub use values::PartitionValues;
 
 use super::{
     Evaluators, Family, Finding, PassKind, Rule, Severity, Statuses, arrange, check_each, severity_in,

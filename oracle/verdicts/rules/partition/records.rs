@@ -1,12 +1,12 @@
 //! What parts record of their values: dtypes, sizes, strides, storages and devices.
 
+use super::super::metadata::strides_not_recorded;
 use super::super::sizes::{self, Sized, Sizes};
-use super::super::{Checked, Code, device, overlap};
+use super::super::{Checked, device, overlap};
 use super::evidence::PartitionEvidence;
 use crate::analysis::disagreements::{Elsewhere, recorded_elsewhere, resized};
 use crate::analysis::fault::FaultKind;
 use crate::graph::{Dim, Graph, NodeId, Op, Value};
-use crate::ops::shape::ShapeFault;
 use crate::rules::AnalyzedGraph;
 use rustc_hash::FxHashSet;
 
@@ -36,16 +36,13 @@ pub(super) fn metadata_true(evidence: &PartitionEvidence) -> Checked {
     let known: FxHashSet<NodeId> = shapes(joint).into_iter().chain(strayed).map(|(node, _)| node).collect();
     let mut findings = Vec::new();
     let mut doubt = None;
-    let [of_joint, of_forward, of_backward] = &evidence.guessed;
-    for (side, twins, guessed) in [
-        (&evidence.forward, &evidence.of_forward, of_forward),
-        (&evidence.backward, &evidence.of_backward, of_backward),
-    ] {
+    for (side, twins) in
+        [(&evidence.forward, &evidence.of_forward), (&evidence.backward, &evidence.of_backward)]
+    {
         // Strides that nobody recorded, and no rule tells, are no evidence.
         let guess = |id: NodeId| {
-            let mut nodes = std::iter::once(id).chain(side.graph.inputs(id));
-            let twin = twins[id.index()].filter(|&twin| is_guessed(of_joint, twin));
-            nodes.find(|&node| is_guessed(guessed, node)).or(twin.map(|_| id))
+            let twin = || twins[id.index()].filter(|&twin| joint.graph.is_guessed(twin));
+            side.graph.guess_behind(id).or_else(|| twin().map(|_| id))
         };
         // A value and what it is a view of lie in one storage in the joint graph; where one of them is handed over and
         // the other computed again, the records say so still.
@@ -69,8 +66,8 @@ pub(super) fn metadata_true(evidence: &PartitionEvidence) -> Checked {
             if twins[id.index()].is_some_and(|twin| known.contains(&twin)) {
                 continue;
             }
-            if let Some(open) = guess(id).filter(|_| is_of_strides(side, id)) {
-                doubt.get_or_insert((side.graph.name(open), side.graph.name(id)));
+            if let Some(open) = guess(id).filter(|_| may_follow_from_strides(side, id)) {
+                doubt.get_or_insert_with(|| strides_not_recorded(side.graph.name(open), side.graph.name(id)));
                 continue;
             }
             let name = side.graph.name(id);
@@ -90,7 +87,7 @@ pub(super) fn metadata_true(evidence: &PartitionEvidence) -> Checked {
             let is_of_sizes =
                 twins[id.index()].is_some_and(|twin| sizes(joint.graph, twin) != sizes(side.graph, id));
             if let Some(open) = guess(id).filter(|_| !is_of_sizes) {
-                doubt.get_or_insert((side.graph.name(open), side.graph.name(id)));
+                doubt.get_or_insert_with(|| strides_not_recorded(side.graph.name(open), side.graph.name(id)));
                 continue;
             }
             let name = side.graph.name(id);
@@ -142,32 +139,13 @@ pub(super) fn metadata_true(evidence: &PartitionEvidence) -> Checked {
             }
         }
     }
-    match doubt.filter(|_| findings.is_empty()) {
-        Some((open, id)) => Checked::undecided(
-            Code::NotRecorded,
-            format!(
-                "the strides of {open} are not recorded, and its operator does not tell them; what is recorded of \
-                 {id} may be true"
-            ),
-        ),
-        None => Checked::Findings(findings),
-    }
-}
-
-/// Whether nobody recorded the strides of a node, and no rule tells them.
-pub(super) fn is_guessed(guessed: &[bool], id: NodeId) -> bool {
-    guessed.get(id.index()) == Some(&true)
+    Checked::found(findings, doubt)
 }
 
 /// Whether what is wrong with a record of a node may come from the strides of what it takes.
-fn is_of_strides(side: &AnalyzedGraph, id: NodeId) -> bool {
+fn may_follow_from_strides(side: &AnalyzedGraph, id: NodeId) -> bool {
     let mut faults = side.faults().iter().filter(|fault| fault.node == Some(id));
-    faults.any(|fault| match &fault.kind {
-        FaultKind::Shape { fault } => {
-            matches!(fault, ShapeFault::Refused(_) | ShapeFault::Stride { .. } | ShapeFault::Offset { .. })
-        }
-        _ => false,
-    })
+    faults.any(|fault| matches!(&fault.kind, FaultKind::Shape { fault } if fault.may_follow_from_strides()))
 }
 
 /// Dtype and sizes of a tensor in words, and its strides; `None` where there is no tensor.

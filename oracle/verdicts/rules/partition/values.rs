@@ -1,8 +1,7 @@
-//! What the joint graph and the composed graph compute, by each evaluator that applies.
+//! What the joint graph and the composed graph compute: a rewrite of one graph by another.
 //!
 //! Structure first (see [`terms`](super::terms)): where every output has equal terms and every written input equal
-//! writers, the two are equal. The symbolic evaluator proves at full size; concrete values and provenance are executed
-//! where the case is small enough.
+//! writers, the two are equal. Then the evaluators of [rewrites](super::super::values).
 //!
 //! # Random draws
 //!
@@ -10,171 +9,125 @@
 //! orders differ, or a draw is replayed, random operators are first replaced, on both sides, by functions of their
 //! arguments and of one more input for each draw. A second draw that is not a replay gets an input of its own.
 
-use super::super::recorded;
-use super::super::sizes::{Sized, Sizes};
+use super::super::{AnalyzedGraph, Evidence, Policies, RankGraph, proved, values};
 use super::compose::{Composition, Draw};
 use super::evidence::PartitionEvidence;
 use crate::graph::Transcriber;
 use crate::graph::{Dim, Dtype, Graph, Node, NodeId, Op, Out, Tensor, Value};
-use crate::limits::Limit;
 use crate::ops::Ops;
-use crate::rules::{Code, Evaluators, Reason, ValueMethod};
-use crate::semantics::symbolic::{self, Arena, Comparison, Limits, What};
-use crate::semantics::{self, Answers, Failure, Options, Pair, Place, Program, Question, Run, Stopped};
+use crate::rules::values::{CANNOT_BE_EXECUTED, ValueEvidence, ValueResult};
+use crate::rules::{Checked, Code, Evaluators, Finding, Reason};
 use crate::words;
+use std::sync::Arc;
 
-/// Ranks that are executed at most.
-const MOST_RANKS: u32 = Limit::Executed.standard() as u32;
-
-/// Differences told at most.
-const SHOWN: usize = 8;
-
-/// What one evaluator says.
-#[derive(Clone, PartialEq, Debug)]
-pub enum Compared {
-    /// Everything is equal; what was compared, in words.
-    Equal(String),
-    /// What differs: a line for each, with the nodes concerned.
-    Different(Vec<(String, Vec<String>)>),
-    /// It cannot tell, and why.
-    Unknown(Reason),
-}
+const RULE: &str = "partition/semantics-equal";
 
 /// What both graphs compute.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct PartitionValues {
-    /// What structure says.
-    pub structure: Option<Compared>,
-    /// The answer of each further way that was asked.
-    pub results: Vec<(ValueMethod, Compared)>,
-    /// Whether numbers were equal in all trials, or but for roundings, and could have differed: what another way takes
-    /// for another value is then the same one come about in another way.
-    pub clear: bool,
-    /// Whether such a difference was left out, so that the question is open whatever the others say.
-    pub excused: bool,
+    /// That structure says that all is equal, in words, or why it does not.
+    pub structure: Option<Result<String, Reason>>,
+    /// What the evaluators say that were asked.
+    pub compared: ValueEvidence,
+    /// What follows from that, with nodes of both graphs; `None` where none was asked.
+    pub(super) checked: Option<Checked>,
+    /// A line for each evaluator.
+    notes: Vec<String>,
 }
 
 impl PartitionValues {
     /// Compares by structure, and by these evaluators.
     pub fn gather(evidence: &PartitionEvidence, evaluators: Evaluators) -> PartitionValues {
         let mut this = PartitionValues { structure: structure(evidence), ..PartitionValues::default() };
-        let Ok(composition) = evidence.composition.as_ref() else { return this };
+        let (Ok(composition), Some(composed)) = (evidence.composition.as_ref(), &evidence.composed) else {
+            return this;
+        };
         if !evaluators.prove && !evaluators.execute {
             return this;
         }
-        let (joint, composed);
-        let pair = match same_draws(evidence, composition) {
-            true => (evidence.joint.graph, &composition.graph),
-            false => match with_draws_as_inputs(evidence, composition) {
-                Ok(graphs) => {
-                    (joint, composed) = graphs;
-                    (&joint, &composed)
-                }
-                Err(why) => {
-                    let why = Code::DrawInPlace.because(why);
-                    this.results.push((ValueMethod::Symbolic, Compared::Unknown(why)));
-                    return this;
-                }
-            },
-        };
-        let ops = (Ops::of(pair.0), Ops::of(pair.1));
-        let mut hazards = Vec::new();
-        if evaluators.prove {
-            let proof;
-            (proof, hazards) = prove(pair, (&ops.0, &ops.1));
-            let doubt = || recorded::doubt((pair.0, &ops.0), (pair.1, &ops.1)).filter(|_| !evaluators.agree);
-            let proof = match proof {
-                Compared::Equal(_) if let Some(why) = doubt() => {
-                    Compared::Unknown(Code::DynamicSizes.because(why))
-                }
-                proof => proof,
-            };
-            this.results.push((ValueMethod::Symbolic, proof));
+        if same_draws(evidence, composition) {
+            this.compare(evidence.joint.clone(), composed.clone(), evaluators);
+            return this;
         }
-        let is_known = this.results.iter().any(|(_, result)| !matches!(result, Compared::Unknown(_)));
-        if evaluators.execute && !(evaluators.only_in_doubt && is_known) {
-            let open = !matches!(this.proof(), Some(Compared::Equal(_)));
-            let question =
-                Question { open, both: evaluators.both, agree: evaluators.agree, ..Question::default() };
-            let (results, clear) = execute(pair, (&ops.0, &ops.1), evaluators.element_limit, question);
-            this.clear = clear && !evaluators.agree;
-            if this.clear {
-                this.excuse_proof(hazards);
+        match with_draws_as_inputs(evidence, composition) {
+            Ok([joint, composed]) => {
+                let analyzed = |graph| Arc::new(AnalyzedGraph::new(graph));
+                this.compare(analyzed(&joint), analyzed(&composed), evaluators);
             }
-            this.results.extend(results);
-            let is_different = |(_, result): &(_, Compared)| matches!(result, Compared::Different(_));
-            if !evaluators.agree && !this.results.iter().any(is_different) {
-                let after = std::iter::once(pair.1);
-                let at_sizes = |Sized { sizes, before, after }: Sized| {
-                    let sized = (&before, after.first()?);
-                    let (results, _) = execute(sized, (&ops.0, &ops.1), evaluators.element_limit, question);
-                    let (method, mut result) = results.into_iter().find(is_different)?;
-                    if let Compared::Different(all) = &mut result {
-                        all.iter_mut().for_each(|(text, _)| *text += &format!(", where {}", sizes.words()));
-                    }
-                    Some((method, result))
-                };
-                let found = Sizes::tried((pair.0, &ops.0), after, false).find_map(at_sizes);
-                this.results.extend(found);
-            }
+            Err(why) => this.checked = Some(Checked::undecided(Code::DrawInPlace, why)),
         }
         this
     }
 
-    /// Differences of values that the symbolic evaluator finds do not count; the `hazards` among them do.
-    fn excuse_proof(&mut self, hazards: Vec<(String, Vec<String>)>) {
-        for (method, result) in &mut self.results {
-            if let (ValueMethod::Symbolic, Compared::Different(all)) = (*method, &*result) {
-                let what = all.first().map_or("values differ", |(text, _)| text);
-                let why = format!("{what}, but the concrete values are equal in all trials");
-                self.excused = true;
-                *result = match hazards.is_empty() {
-                    true => Compared::Unknown(Code::ProofAgainstTrials.because(why)),
-                    false => Compared::Different(hazards.clone()),
-                };
-            }
-        }
+    /// Compares two graphs by these evaluators.
+    fn compare<'g>(
+        &mut self,
+        joint: Arc<AnalyzedGraph<'g>>,
+        composed: Arc<AnalyzedGraph<'g>>,
+        evaluators: Evaluators,
+    ) {
+        let composed = RankGraph { ranks: Vec::new(), own: Vec::new(), unrepaired: None, after: composed };
+        let mut pair = [Evidence::of_ranks(joint, composed, Policies::default())];
+        pair[0].values = ValueEvidence::prove(&pair[0], evaluators, None);
+        ValueEvidence::execute(&mut pair, evaluators);
+        self.notes = proved::note(&pair).into_iter().chain(pair[0].values.notes_of_execution()).collect();
+        let words = ["the joint graph", "forward then backward"];
+        self.checked = Some(values::equal(&pair[0], RULE, None, words));
+        let [pair] = pair;
+        self.compared = pair.values;
+    }
+
+    /// What is found of values, in the words of partitions.
+    pub(super) fn findings(&self, evidence: &PartitionEvidence) -> Vec<Finding> {
+        let Some(Checked::Findings(found)) = &self.checked else { return Vec::new() };
+        let told = found.iter().map(|finding| {
+            let title = match finding.title == CANNOT_BE_EXECUTED {
+                true => "forward then backward cannot be executed",
+                false => &finding.title,
+            };
+            let names = finding.nodes.iter().map(|node| node.name.as_str());
+            let draft = evidence.finding(RULE, title).nodes(evidence, names);
+            let side = |side: &Option<String>| side.clone().unwrap_or_default();
+            let told = draft.contrast(side(&finding.expected), side(&finding.observed));
+            Finding { is_cause: finding.is_cause, facts: finding.facts.clone(), ..told }
+        });
+        told.collect()
+    }
+
+    fn is_equal_by_structure(&self) -> bool {
+        matches!(self.structure, Some(Ok(_)))
     }
 
     /// What structure or the symbolic evaluator prove: that all is equal, or what the latter proves to differ, or
     /// nothing.
-    pub(super) fn proof(&self) -> Option<&Compared> {
-        let proofs = self.results.iter().filter(|(method, _)| *method == ValueMethod::Symbolic);
-        let proofs: Vec<&Compared> = self.structure.iter().chain(proofs.map(|(_, result)| result)).collect();
-        let is = |wanted: fn(&Compared) -> bool| proofs.iter().copied().find(|&proof| wanted(proof));
-        is(|proof| matches!(proof, Compared::Equal(_)))
-            .or(is(|proof| matches!(proof, Compared::Different(_))))
+    pub(super) fn is_proved_equal(&self) -> bool {
+        self.is_equal_by_structure() || matches!(self.compared.proof(), Some(ValueResult::Equal(_)))
     }
 
     /// Whether all is equal, as any way knows it and none contradicts; `None` where no way could tell.
     pub(super) fn known(&self) -> Option<bool> {
-        let mut equal = None;
-        for result in self.structure.iter().chain(self.results.iter().map(|(_, result)| result)) {
-            match result {
-                Compared::Different(_) => return Some(false),
-                Compared::Equal(_) => equal = Some(true),
-                Compared::Unknown(_) => {}
-            }
+        let is_different = |result: &ValueResult| matches!(result, ValueResult::Different(_));
+        let differs = || self.compared.results.iter().any(|(_, result)| is_different(result));
+        match &self.checked {
+            Some(Checked::Findings(found)) => Some(found.is_empty()),
+            _ => (self.is_equal_by_structure() && !differs()).then_some(true),
         }
-        equal.filter(|_| !self.excused)
     }
 
     /// A line for each evaluator: what it compared, or why it did not.
     pub fn notes(&self) -> Vec<String> {
-        let words = |result: &Compared| match result {
-            Compared::Equal(what) => what.clone(),
-            Compared::Different(all) => words::count(all.len(), "difference"),
-            Compared::Unknown(why) => format!("not known: {why}"),
+        let words = |result: &Result<String, Reason>| match result {
+            Ok(what) => what.clone(),
+            Err(why) => format!("not known: {why}"),
         };
         let structure = self.structure.iter().map(|result| format!("values by structure: {}", words(result)));
-        let others = self.results.iter().map(|(method, result)| format!("{method}: {}", words(result)));
-        structure.chain(others).collect()
+        structure.chain(self.notes.iter().cloned()).collect()
     }
 }
 
 /// Whether every output, and everything written, has equal terms.
-fn structure(evidence: &PartitionEvidence) -> Option<Compared> {
-    let computed_otherwise = |why: String| Some(Compared::Unknown(Code::ComputedOtherwise.because(why)));
+fn structure(evidence: &PartitionEvidence) -> Option<Result<String, Reason>> {
+    let computed_otherwise = |why: String| Some(Err(Code::ComputedOtherwise.because(why)));
     let (joint, composed) = evidence.terms()?;
     if joint.returned.len() != composed.returned.len() {
         return computed_otherwise("the numbers of outputs differ".into());
@@ -191,7 +144,7 @@ fn structure(evidence: &PartitionEvidence) -> Option<Compared> {
     if joint.written != composed.written {
         return computed_otherwise("what is written to inputs comes about in another way".into());
     }
-    Some(Compared::Equal(format!(
+    Some(Ok(format!(
         "equal by structure: {}, {}",
         words::count(joint.returned.len(), "output"),
         words::count(joint.written.len(), "written input")
@@ -209,7 +162,7 @@ fn same_draws(evidence: &PartitionEvidence, composition: &Composition) -> bool {
 fn with_draws_as_inputs(
     evidence: &PartitionEvidence,
     composition: &Composition,
-) -> Result<(Graph, Graph), String> {
+) -> Result<[Graph; 2], String> {
     let joint = evidence.joint.graph;
     let draws: Vec<Draw> = joint
         .ids()
@@ -220,10 +173,10 @@ fn with_draws_as_inputs(
     keys.sort_unstable();
     keys.dedup();
     let composed_ops = Ops::of(&composition.graph);
-    Ok((
+    Ok([
         draws_as_inputs(joint, &evidence.joint.ops, &draws, &keys)?,
         draws_as_inputs(&composition.graph, &composed_ops, &composition.draws, &keys)?,
-    ))
+    ])
 }
 
 fn draws_as_inputs(graph: &Graph, ops: &Ops, draws: &[Draw], keys: &[&str]) -> Result<Graph, String> {
@@ -257,6 +210,7 @@ fn draws_as_inputs(graph: &Graph, ops: &Ops, draws: &[Draw], keys: &[&str]) -> R
             storage: None,
             offset: 0,
             storage_bytes: None,
+            is_guessed: false,
         };
         new.node_mut(input).out = Out::Tensor(new.push_tensor(tensor));
         inputs.push(input);
@@ -298,146 +252,4 @@ fn draws_as_inputs(graph: &Graph, ops: &Ops, draws: &[Draw], keys: &[&str]) -> R
         map[id.index()] = Some(new.push_node(node));
     }
     Ok(new)
-}
-
-/// Evaluates both symbolically, at full size, for one generic rank. Of what differs, the hazards once more by
-/// themselves.
-fn prove(pair: (&Graph, &Graph), ops: (&Ops, &Ops)) -> (Compared, Vec<(String, Vec<String>)>) {
-    let mut arena = Arena::new(&pair.0.world, Limits::DEFAULT);
-    let old = symbolic::evaluate(&mut arena, pair.0, ops.0);
-    let new = symbolic::evaluate(&mut arena, pair.1, ops.1);
-    let mut hazards = Vec::new();
-    let compared = match symbolic::compare(&mut arena, &old, &new) {
-        Comparison::Equal(counts) => Compared::Equal(format!(
-            "proved at full size for every rank that runs these parts: {} are equal",
-            words::counts(&[
-                (counts.outputs, "output"),
-                (counts.mutations, "input"),
-                (counts.effects, "effect")
-            ])
-        )),
-        Comparison::Unknown(why) => Compared::Unknown(Code::NotFollowed.because(why)),
-        Comparison::Different(differences) => {
-            let name = |id: NodeId| pair.1.name(id).to_string();
-            let first = differences.first.iter().map(|d| (d.text.clone(), vec![name(d.after)]));
-            let certain = differences.all.iter().filter(|difference| difference.certain);
-            let tell = |difference: &symbolic::Difference| (difference.text.clone(), Vec::new());
-            let is_hazard = |difference: &&symbolic::Difference| matches!(difference.what, What::Hazard(_));
-            hazards = certain.clone().filter(is_hazard).map(tell).take(SHOWN).collect();
-            Compared::Different(first.chain(certain.map(tell)).take(SHOWN).collect())
-        }
-    };
-    (compared, hazards)
-}
-
-/// Executes both on every rank: what each domain says, and whether [numbers are clear](Answers::are_clear).
-fn execute(
-    pair: (&Graph, &Graph),
-    ops: (&Ops, &Ops),
-    limit: u64,
-    question: Question,
-) -> (Vec<(ValueMethod, Compared)>, bool) {
-    let unknown = |why: Reason| (vec![(ValueMethod::Concrete, Compared::Unknown(why))], false);
-    let Some(world) = pair.0.world.assume_mesh() else {
-        return unknown(Code::TooManyRanks.because("the world has too many ranks"));
-    };
-    let ranks = world.ranks.unwrap_or(1);
-    if ranks > MOST_RANKS {
-        let why = format!("{ranks} ranks; at most {MOST_RANKS} are executed");
-        return unknown(Code::TooManyRanks.because(why));
-    }
-    let program = |graph, ops| Program::new(graph, ops, &world);
-    let (joint, composed) = match (program(pair.0, ops.0), program(pair.1, ops.1)) {
-        (Ok(joint), Ok(composed)) => (joint, composed),
-        (Err(failure), _) | (_, Err(failure)) => {
-            return unknown(Code::from(&failure).because(failure.to_string()));
-        }
-    };
-    let options = Options { max_elements: limit, ..Options::default() };
-    let (before, after) = (std::slice::from_ref(&joint), std::slice::from_ref(&composed));
-    let answers = Pair { before, after, world: &world, options: &options }.ask(question);
-    let numbers = answer(pair.1, &answers, &answers.numbers);
-    let doubt = answers.doubt(place_words).filter(|_| matches!(numbers, Compared::Equal(_)));
-    let mut results =
-        vec![(ValueMethod::Concrete, doubt.map_or(numbers, |open| Compared::Unknown(open.into())))];
-    if let Some(runs) = &answers.terms {
-        let terms = match answer(pair.1, &answers, runs) {
-            Compared::Different(_) if !question.agree && runs.is_ok() => {
-                let why = "provenance differs, as it may for equal values";
-                Compared::Unknown(Code::ProvenanceDiffers.because(why))
-            }
-            Compared::Equal(what) => match answers.reserved.clone() {
-                Some(open) => Compared::Unknown(open.into()),
-                None => Compared::Equal(what),
-            },
-            terms => terms,
-        };
-        results.push((ValueMethod::Provenance, terms));
-    }
-    (results, answers.are_clear())
-}
-
-/// What lies at a place.
-fn place_words(place: &Place) -> String {
-    match place {
-        Place::Output(path) => format!("output {}", path.last().copied().unwrap_or(0)),
-        Place::Input(name) => format!("input {name}"),
-        Place::Effect(n) => format!("effect {n}"),
-        Place::World => "the world".to_string(),
-    }
-}
-
-fn answer(composed: &Graph, answers: &Answers, runs: &Result<(Run, Run), Stopped>) -> Compared {
-    let (before, after) = match runs {
-        Ok(runs) => runs,
-        Err(Stopped::Before(failure)) => {
-            return Compared::Unknown(Code::from(failure).because(format!("joint: {failure}")));
-        }
-        Err(Stopped::After(failure)) => return failed(composed, failure),
-    };
-    let mut told: Vec<(Place, String, Vec<String>)> = Vec::new();
-    let (all, excused) = answers.counted(before.domain, semantics::compare(before, after));
-    if let (Some(why), true) = (excused, all.is_empty()) {
-        return Compared::Unknown(why.into());
-    }
-    if semantics::differ_in_unknown_effects(before, after, &all) {
-        return Compared::Unknown(Code::UnknownEffects.because(semantics::UNKNOWN_EFFECTS));
-    }
-    for difference in all {
-        if told.len() < SHOWN && !told.iter().any(|(place, ..)| *place == difference.place) {
-            let nodes = match &difference.place {
-                Place::Output(path) => {
-                    let index = path.last().copied().unwrap_or(0) as usize;
-                    let value = super::compose::returned(composed).get(index).copied();
-                    let name =
-                        |v| if let Value::Node(n) = v { Some(composed.name(n).to_string()) } else { None };
-                    value.and_then(name).into_iter().collect()
-                }
-                Place::Input(name) => vec![name.clone()],
-                Place::Effect(_) | Place::World => Vec::new(),
-            };
-            told.push((difference.place.clone(), difference.to_string(), nodes));
-        }
-    }
-    if !told.is_empty() {
-        return Compared::Different(told.into_iter().map(|(_, text, nodes)| (text, nodes)).collect());
-    }
-    Compared::Equal(answers.words(after))
-}
-
-/// A composed graph that cannot be executed: our limits are no fault of it, everything else is.
-fn failed(graph: &Graph, failure: &Failure) -> Compared {
-    let node = match failure {
-        Failure::Refused { .. } | Failure::TooLarge { .. } | Failure::World { .. } => {
-            return Compared::Unknown(
-                Code::from(failure).because(format!("forward then backward: {failure}")),
-            );
-        }
-        Failure::Raises { node, .. } | Failure::Undefined { node, .. } => Some(*node),
-        Failure::Stuck(waiting) => waiting.first().map(|waiting| waiting.node),
-        Failure::Mismatch(mismatch) => Some(mismatch.left.1),
-    };
-    let node = node.filter(|node| node.index() < graph.len());
-    let names = node.map(|node| graph.name(node).to_string()).into_iter().collect();
-    Compared::Different(vec![(format!("forward then backward cannot be executed: {failure}"), names)])
 }

@@ -59,6 +59,7 @@ impl Layout {
             storage: None,
             offset: self.offset,
             storage_bytes: None,
+            is_guessed: false,
         };
         Out::Tensor(graph.push_tensor(tensor))
     }
