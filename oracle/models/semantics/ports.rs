@@ -68,23 +68,26 @@ impl<D: Domain> Rank<'_, D> {
         {
             return Err(refuse!("{} cells are given for {} elements", given.cells.len(), window.numel()));
         }
+        let domain = self.domain;
+        let cell = |element: usize, part: usize| match given {
+            Some(given) => given.cells[element * each + part],
+            None => domain.input(mix(key, part as u64), element as u64, dtype),
+        };
         for element in 0..window.numel() {
             let range = element * per..(element + 1) * per;
-            if block.marks.get(range.clone()).is_some_and(|marks| marks.contains(&Mark::Poison)) {
-                let mut one = Block {
-                    cells: (0..each)
-                        .map(|part| match given {
-                            Some(given) => given.cells[element * each + part],
-                            None => self.domain.input(mix(key, part as u64), element as u64, dtype),
-                        })
-                        .collect(),
-                    marks: Vec::new(),
-                    grain,
-                };
-                one.refine(self.domain, block.grain);
-                block.cells[range.clone()].copy_from_slice(&one.cells);
-                block.marks[range].fill(Mark::Known);
+            if !block.marks.get(range.clone()).is_some_and(|marks| marks.contains(&Mark::Poison)) {
+                continue;
             }
+            // As a rule nobody has asked for smaller cells, and there are as many as `each`.
+            if block.grain == grain {
+                (0..each).for_each(|part| block.cells[element * each + part] = cell(element, part));
+            } else {
+                let cells = (0..each).map(|part| cell(element, part)).collect();
+                let mut one = Block { cells, marks: Vec::new(), grain };
+                one.refine(domain, block.grain);
+                block.cells[range.clone()].copy_from_slice(&one.cells);
+            }
+            block.marks[range].fill(Mark::Known);
         }
         self.memory.fill(&window, &block);
         Ok(Item::Tensor(window))

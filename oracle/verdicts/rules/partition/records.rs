@@ -171,6 +171,9 @@ pub(super) fn layout(graph: &Graph, id: NodeId) -> Option<[String; 2]> {
 
 /// Two tensors of another dtype, shape or layout, in words.
 pub(super) fn other_layout(one: (&Graph, NodeId), other: (&Graph, NodeId)) -> Option<[String; 2]> {
+    if one.0.same_result(one.1, other.0, other.1) {
+        return None;
+    }
     let ([a, p], [b, q]) = (layout(one.0, one.1)?, layout(other.0, other.1)?);
     match (a == b, p == q) {
         (true, true) => None,
