@@ -61,6 +61,13 @@ struct Expansion {
     is_list: bool,
 }
 
+impl Expansion {
+    /// The nodes that come before the body and are not given to it.
+    fn only_ordered(&self) -> Vec<NodeId> {
+        self.after.iter().copied().filter(|before| !self.given.contains(before)).collect()
+    }
+}
+
 /// The node of a value, if it is one of the graph.
 fn node(graph: &Graph, value: Value) -> Option<NodeId> {
     match value {
@@ -149,18 +156,20 @@ pub fn inlined(graph: &Graph) -> Option<Graph> {
     let calls = graph.ids().filter(|&id| graph.node(id).op == Op::Call);
     let mut expansions: FxHashMap<NodeId, Expansion> =
         calls.filter_map(|id| Some((id, expansion(graph, id)?))).collect();
-    // A result that is used as a whole has no node in the body.
-    for id in graph.ids() {
+    // A result that is used as a whole has no node in the body, but in an order: there its nodes stand for it. The
+    // last come first, since it is an order only where the call behind it is replaced too.
+    for id in graph.ids().rev() {
+        let ordered: Vec<NodeId> = expansions.get(&id).map(|own| own.only_ordered()).unwrap_or_default();
         for input in graph.inputs(id) {
             let Some(expansion) = expansions.get(&input) else { continue };
             let taken = match item(graph, id) {
                 Some((of, index)) if of == input && expansion.is_list => {
-                    expansion.returned.get(index).copied().flatten()
+                    expansion.returned.get(index).copied().flatten().is_some()
                 }
-                _ if !expansion.is_list => expansion.returned[0],
-                _ => None,
+                _ if !expansion.is_list => expansion.returned[0].is_some(),
+                _ => ordered.contains(&input),
             };
-            if taken.is_none() || input >= id {
+            if !taken || input >= id {
                 expansions.remove(&input);
             }
         }
@@ -221,18 +230,25 @@ impl<'g> Inliner<'g> {
             }
         }
         self.to.resolve_references();
-        let image = |id: NodeId| match self.images.get(&id) {
-            Some(nodes) => nodes.clone(),
-            None => self.map[id.index()].into_iter().collect(),
-        };
         for edge in &graph.ordering {
-            for before in image(edge.before) {
-                self.to
-                    .ordering
-                    .extend(image(edge.after).into_iter().map(|after| OrderingEdge { before, after }));
-            }
+            self.order(edge.before, &self.image(edge.after));
         }
         without_unused_attributes(self.to)
+    }
+
+    /// The nodes that stand for one of the graph.
+    fn image(&self, id: NodeId) -> Vec<NodeId> {
+        match self.images.get(&id) {
+            Some(nodes) => nodes.clone(),
+            None => self.map[id.index()].into_iter().collect(),
+        }
+    }
+
+    /// Puts what stands for a node before other nodes.
+    fn order(&mut self, before: NodeId, others: &[NodeId]) {
+        for before in self.image(before) {
+            self.to.ordering.extend(others.iter().map(|&after| OrderingEdge { before, after }));
+        }
     }
 
     fn expand(&mut self, id: NodeId, expansion: &Expansion) {
@@ -258,8 +274,7 @@ impl<'g> Inliner<'g> {
         let result = |inner: &Option<NodeId>| inner.and_then(|inner| map[inner.index()]);
         let results: Vec<Option<NodeId>> = expansion.returned.iter().map(result).collect();
         for &before in &expansion.after {
-            let Some(before) = self.map[before.index()] else { continue };
-            self.to.ordering.extend(nodes.iter().map(|&after| OrderingEdge { before, after }));
+            self.order(before, &nodes);
         }
         self.images.insert(id, nodes);
         match expansion.is_list {

@@ -22,7 +22,7 @@ def trim() -> None:
     if len(FakeTensorMode.cache) > _LIMIT:
         FakeTensorMode.cache_clear()
     for module, function in _OF_NODES:
-        cached = getattr(sys.modules.get(module), function, None)
-        if hasattr(cached, "cache_clear"):
-            cached.cache_clear()
+        clear = getattr(getattr(sys.modules.get(module), function, None), "cache_clear", None)
+        if clear is not None:
+            clear()
     gc.collect()

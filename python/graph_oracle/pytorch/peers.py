@@ -21,7 +21,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from . import ordering
+from . import ordering, streams
 from .errors import Refused
 from .passes.bucketing import estimate
 from .worker import demand_functional
@@ -41,13 +41,16 @@ class Peer:
     symmetric_memory: bool = False
     # What Inductor's passes never meet (docs/protocol.md): calls that order streams stand in bodies of control_deps.
     without: tuple[str, ...] = ("streams", "ordering-edges-in-flight")
+    # A pass of AOTAutograd, which comes before.
+    takes_streams: bool = False
 
     def __call__(self, gm: fx.GraphModule) -> Any:
         # What Inductor's passes get has been functionalized.
         demand: Any = demand_functional
         for module in (one for one in gm.modules() if isinstance(one, fx.GraphModule)):
             demand(module.graph)
-            _refuse_streams(module.graph)
+            if not self.takes_streams:
+                _refuse_streams(module.graph)
             as_traced(module.graph)
         function = found(self.path)
         with ExitStack() as stack:
@@ -305,6 +308,15 @@ PEERS: dict[str, Peer] = {
     **_rows(f"{_FX}.post_grad", in_training, "post_grad_passes"),
     "post_grad_passes_in_inference": Peer(f"{_FX}.post_grad.post_grad_passes", in_inference),
     "post_grad_passes_with_buckets": Peer(f"{_FX}.post_grad.post_grad_passes", in_training, _BUCKETED),
+    # Of AOTAutograd, before the partitioner.
+    **{
+        name: Peer(f"{streams.MODULE}.{name}", call, without=("ordering-edges-in-flight",), takes_streams=True)
+        for name, call in (
+            ("wrap_all_sync_nodes_with_control_deps", streams.ordered_by_edges),
+            ("insert_backward_syncs", streams.in_backward),
+            ("sync_deallocations", streams.joined),
+        )
+    },
     # Of the joint graph.
     **_rows(f"{_FX}.joint_graph", patterns_of_joint_graph, "early_patterns"),
     "joint_graph_pass_pattern_0": Peer(f"{_FX}.joint_graph.pass_patterns.0", patterns_of_joint_graph),
