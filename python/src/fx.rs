@@ -482,6 +482,7 @@ impl<'py> Reading<'_, 'py> {
             storage,
             offset,
             storage_bytes,
+            is_guessed: false,
         };
         self.dims.insert(key, tensor);
         Ok(Out::Tensor(self.graph.push_tensor(tensor)))
@@ -499,7 +500,6 @@ impl<'py> Reading<'_, 'py> {
             stride: self.read_sizes(&value.call_method0(intern!(py, "stride"))?)?,
             offset: self.read_size(&value.call_method0(intern!(py, "storage_offset"))?)?,
             storage_bytes: self.read_size(&storage.call_method0(intern!(py, "nbytes"))?)?,
-            is_guessed: false,
             dtype,
             device,
             storage: storage.getattr(intern!(py, "_cdata"))?.extract()?,

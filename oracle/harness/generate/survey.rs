@@ -325,7 +325,7 @@ impl<'a> Surveyor<'a> {
             match info.kind {
                 Kind::Random(Random::Attention) => {}
                 Kind::Random(_) => self.found.add(Feature::Random),
-                Kind::AssertScalar => self.found.add(Feature::Assertion),
+                Kind::Assert => self.found.add(Feature::Assertion),
                 Kind::Opaque | Kind::Pointwise => self.found.add(Feature::Uninterpreted),
                 Kind::Wait => {
                     let waited =

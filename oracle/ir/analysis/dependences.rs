@@ -172,7 +172,7 @@ fn states(graph: &Graph, ops: &Ops, uncertain: bool, list: &mut List) {
                 list.add(before, id, Origin::Random { certain });
             });
         }
-        if info.kind == Kind::AssertScalar {
+        if info.kind == Kind::Assert {
             effect.look(id, &mut |before, certain| list.add(before, id, Origin::Effect { certain }));
         } else if info.effect && info.kind != Kind::Resize {
             effect.change(id, known, &mut |before, certain| list.add(before, id, Origin::Effect { certain }));

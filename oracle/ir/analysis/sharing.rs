@@ -37,7 +37,7 @@ pub(super) fn argument(graph: &Graph, id: NodeId, schema: &Schema, param: usize)
 pub(super) fn holds_tensors(info: &OpInfo) -> bool {
     let number = matches!(
         info.kind,
-        Kind::Number(_) | Kind::SymSize | Kind::SymNumel | Kind::SymStride | Kind::Item | Kind::AssertScalar
+        Kind::Number(_) | Kind::SymSize | Kind::SymNumel | Kind::SymStride | Kind::Item | Kind::Assert
     );
     !number && info.schema.as_ref().is_none_or(|s| s.returns.iter().any(|r| r.ty.starts_with("Tensor")))
 }

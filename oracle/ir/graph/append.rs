@@ -206,6 +206,7 @@ mod tests {
                 storage: None,
                 offset: 0,
                 storage_bytes,
+                is_guessed: false,
             });
             graph.set_unknown_fields(Holder::Tensor(tensor), &format!("{{\"x\":{number}}}"));
             let out = graph.push_outs(&[Out::Tensor(tensor), Out::SymInt(expr), Out::Key(text)]);

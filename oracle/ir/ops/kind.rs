@@ -60,11 +60,11 @@ pub enum Kind {
     SymStride,
     /// The value of a one-element tensor as a Python number.
     Item,
-    /// Raises unless a number is true.
-    AssertScalar,
+    /// Raises unless a number, or the one element of a tensor, is true.
+    Assert,
     /// Orders the streams of a device; has no value to compute.
     Sync(Sync),
-    /// Acts on something that is no tensor of the graph (an assertion on data); has no value to compute.
+    /// Acts on something that is no tensor of the graph (an assertion about metadata); has no value to compute.
     Effect,
     /// Gives the storage of its argument another number of bytes: what a smaller one leaves out is gone.
     Resize,
@@ -89,7 +89,7 @@ impl Kind {
         use Kind::*;
         match self {
             View(_) | Cast | Fill(_) | Arange | Random(_) | Fma | Cumsum | Matmul(_) | Collective(_)
-            | Wait | GetItem | Number(_) | SymSize | SymNumel | SymStride | Item | AssertScalar | Sync(_)
+            | Wait | GetItem | Number(_) | SymSize | SymNumel | SymStride | Item | Assert | Sync(_)
             | Effect | Resize => true,
             Move(movement) => !movement.selects_by_data(),
             Unary(op) => matches!(op, self::Unary::Neg | self::Unary::Square),

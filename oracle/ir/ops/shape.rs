@@ -142,7 +142,7 @@ fn rule(graph: &Graph, info: &OpInfo, node: NodeId) -> Rule<Inferred> {
         Kind::Wait => collective::wait(&call)?,
         Kind::SymSize | Kind::SymNumel | Kind::SymStride => number::of_tensor(&call)?,
         Kind::Item => Inferred::One(Output::Number(Size::Unknown)),
-        Kind::AssertScalar | Kind::Effect | Kind::Resize | Kind::Sync(_) => Inferred::Nothing,
+        Kind::Assert | Kind::Effect | Kind::Resize | Kind::Sync(_) => Inferred::Nothing,
         Kind::Opaque => opaque::infer(&call)?,
         Kind::Unknown | Kind::GetItem | Kind::Number(_) => Inferred::Undecided,
     };

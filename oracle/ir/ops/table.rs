@@ -42,7 +42,7 @@ const FAMILIES: &[&[Row]] = &[
 fn has_effect(kind: Kind) -> bool {
     matches!(
         kind,
-        Kind::AssertScalar
+        Kind::Assert
             | Kind::Effect
             | Kind::Resize
             | Kind::Sync(_)

@@ -6,6 +6,7 @@
 use super::concrete::{is_same, show};
 use super::run::{Effect, FinalInput, Leaf, RankRun, Run, TensorValue};
 use crate::graph::{Dtype, Graph, NodeId, Value};
+use rustc_hash::FxHashMap;
 use std::fmt;
 
 /// What differs.
@@ -111,6 +112,28 @@ fn settled(effects: &[Effect]) -> Vec<&Effect> {
     settled
 }
 
+/// Effects of the graph after without assertions that the graph before has made as often: what has been asserted may be
+/// asserted again.
+fn less_repeated(before: &[Effect], after: &[Effect]) -> Vec<Effect> {
+    let mut left: FxHashMap<(&str, u64), (usize, usize)> = FxHashMap::default();
+    for effect in before.iter().filter(|effect| effect.asserted.is_some()) {
+        left.entry((effect.target.as_str(), effect.arguments)).or_default().0 += 1;
+    }
+    let mut others = Vec::with_capacity(after.len());
+    for effect in after {
+        if effect.asserted.is_some()
+            && let Some((made, seen)) = left.get_mut(&(effect.target.as_str(), effect.arguments))
+        {
+            *seen += 1;
+            if *seen > *made {
+                continue;
+            }
+        }
+        others.push(effect.clone());
+    }
+    others
+}
+
 /// Why values are not known where only [unknown effects](differ_in_unknown_effects) differ.
 pub const UNKNOWN_EFFECTS: &str = "nothing is known of an operator that one side calls more often";
 
@@ -177,7 +200,8 @@ pub fn compare(before: &Run, after: &Run) -> Vec<Difference> {
                 report(Place::Input(input.name.clone()), sides(before, None, Some(&input.value)));
             }
         }
-        let (effects, others) = (settled(&left.effects), settled(&right.effects));
+        let others = less_repeated(&left.effects, &right.effects);
+        let (effects, others) = (settled(&left.effects), settled(&others));
         for i in 0..effects.len().max(others.len()) {
             let (a, b) = (effects.get(i).copied(), others.get(i).copied());
             let same = match (a, b) {

@@ -436,10 +436,14 @@ fn places(kind: Kind) -> &'static [&'static str] {
         Kind::Wait => &["tensor|tensors|self"],
         Kind::SymSize | Kind::SymStride => &["self", "dim"],
         Kind::SymNumel | Kind::Item => &["self"],
-        Kind::AssertScalar | Kind::Effect => &["self", "assert_msg"],
+        Kind::Assert => &["self", "assert_msg"],
         Kind::Resize => &["variable", "new_size"],
-        Kind::Pointwise | Kind::GetItem | Kind::Number(_) | Kind::Sync(_) | Kind::Opaque | Kind::Unknown => {
-            &[]
-        }
+        Kind::Pointwise
+        | Kind::GetItem
+        | Kind::Number(_)
+        | Kind::Sync(_)
+        | Kind::Effect
+        | Kind::Opaque
+        | Kind::Unknown => &[],
     }
 }

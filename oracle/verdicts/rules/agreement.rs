@@ -31,7 +31,7 @@
 
 use super::evidence::misfits;
 use super::partition::PartitionEvidence;
-use super::values::{About, ValueDifference, ValueEvidence, ValueMethod, ValueResult};
+use super::values::{About, Observed, ValueDifference, ValueEvidence, ValueMethod, ValueResult};
 use super::{
     AnalyzedGraph, Checked, Evidence, Finding, NodeMention, PassKind, Promise, Reason, Severity, Stage, comm,
 };
@@ -78,7 +78,9 @@ pub(crate) fn contradictions_of_partition(evidence: &PartitionEvidence) -> (Vec<
     let structure = || match &evidence.values.structure {
         Some(Ok(_)) => values.results.iter().find_map(|(method, result)| match result {
             ValueResult::Different(all) => {
-                let what = all.iter().find(|what| does_count(what, &is_misfit))?;
+                // Structure does not look at effects.
+                let is_seen = |what: &&ValueDifference| what.observed != Observed::Effects;
+                let what = all.iter().filter(is_seen).find(|what| does_count(what, &is_misfit))?;
                 Some(Contradiction::new("structure", &method.to_string(), what))
             }
             _ => None,
@@ -197,7 +199,6 @@ fn find(values: &ValueEvidence, is_misfit: impl Fn(&str) -> bool) -> Option<Cont
 mod tests {
     use super::*;
     use crate::rules::Code;
-    use crate::rules::values::Observed;
     use ValueMethod::{Concrete, Provenance, Symbolic};
 
     fn equal() -> ValueResult {

@@ -154,6 +154,12 @@ pub(super) fn aliases_kept(
         } else if first.is_some()
             && let Some((was, is)) = other_strides((before.0, a), (after.0, b))
         {
+            if after.0.is_guessed(b.node) || before.0.is_guessed(a.node) {
+                let name = after.0.name(b.node);
+                let why = format!("the strides of {name} are not recorded; they may be those of before");
+                doubt.get_or_insert(Code::NotRecorded.because(why));
+                continue;
+            }
             let finding =
                 new_finding(format!("output {} has other strides than before", b.position), vec![b.node]);
             findings.push(

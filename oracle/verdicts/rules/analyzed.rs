@@ -391,7 +391,7 @@ impl<'a> AnalyzedGraph<'a> {
                 conflicts.extend(unknown.map(|before| (before, id, Origin::Random { certain: false })));
             }
             // Assertions among themselves may change places: they only stop the program.
-            if matches!(info.kind, Kind::AssertScalar) {
+            if matches!(info.kind, Kind::Assert) {
                 conflicts.extend(effect.map(|before| (before, id, Origin::Effect { certain })));
                 assertions.push(id);
             } else if info.acts() {

@@ -10,7 +10,7 @@ use super::{AnalyzedGraph, Checked, Code, Evidence, Restreamed, Stage};
 use crate::analysis::Draws;
 use crate::analysis::origin::Origin;
 use crate::expression::spelled;
-use crate::graph::{Dim, Dtype, Graph, NodeId, Tensor, Value};
+use crate::graph::{Dim, Dtype, Graph, NodeId, Out, Tensor, Value};
 use crate::ops::{Default, Kind};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -40,6 +40,16 @@ pub(super) fn draws_kept(evidence: &Evidence) -> Checked {
         let names: Vec<&str> = changed.iter().map(|target| target.as_str()).collect();
         let why = format!("{} draw in place of one another{option}", names.join(" and "));
         return Checked::undecided(Code::DrawsReplaced, why);
+    }
+    let is_open = |side: &AnalyzedGraph, drawn: &Drawn| side.graph.node(drawn.node).out == Out::Absent;
+    let open = |target: &&&String| {
+        let [before, after] = lists(target);
+        before.iter().any(|drawn| is_open(&evidence.before, drawn))
+            || after.iter().any(|drawn| is_open(&evidence.after, drawn))
+    };
+    if let Some(target) = changed.iter().find(open) {
+        let why = format!("nothing is recorded of what {target} draws");
+        return Checked::undecided(Code::NotRecorded, why);
     }
     let of = &evidence.correspondence;
     let finding = |target: &&String| {

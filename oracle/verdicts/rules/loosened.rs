@@ -127,7 +127,7 @@ impl Loosened {
         }
         let tells = |id: NodeId| match side.ops.call(&self.graph, id) {
             None => false,
-            Some(OpInfo { kind: Kind::Unknown | Kind::Item | Kind::AssertScalar | Kind::Effect, .. }) => true,
+            Some(OpInfo { kind: Kind::Unknown | Kind::Item | Kind::Assert | Kind::Effect, .. }) => true,
             Some(info) if level == Numerics::ZeroSign => !takes_zeros_for_one(&self.graph, id, info),
             Some(info) => tells_roundings_apart(&self.graph, id, info),
         };

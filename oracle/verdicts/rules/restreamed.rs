@@ -62,7 +62,7 @@ fn without_unread_draws(graph: &Graph) -> Graph {
                 || info.collective().is_some()
                 || matches!(
                     info.kind,
-                    Kind::Wait | Kind::Unknown | Kind::AssertScalar | Kind::Effect | Kind::Sync(_)
+                    Kind::Wait | Kind::Unknown | Kind::Assert | Kind::Effect | Kind::Sync(_)
                 )
         }
     };

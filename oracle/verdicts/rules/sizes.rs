@@ -159,7 +159,7 @@ pub(super) fn misfits(graph: &Graph, ops: &Ops) -> impl Iterator<Item = (NodeId,
 /// The conditions on symbols that a graph asserts.
 fn asserted(graph: &Graph) -> Vec<String> {
     let ops = Ops::of(graph);
-    let is_asserted = |id: &NodeId| ops.call(graph, *id).is_some_and(|info| info.kind == Kind::AssertScalar);
+    let is_asserted = |id: &NodeId| ops.call(graph, *id).is_some_and(|info| info.kind == Kind::Assert);
     let condition = |id: NodeId| {
         let expr = match graph.arg(id, 0)? {
             Value::Symbolic(expr) => expr,

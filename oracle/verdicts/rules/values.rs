@@ -16,7 +16,7 @@ use super::{
     AnalyzedGraph, Checked, Code, Evidence, MovedGroup, RankOutcome, Reason, Stage, evidence, executed,
     groups, loosened, proved, recorded,
 };
-use crate::graph::{NodeId, Op};
+use crate::graph::{Graph, NodeId, Op, Out};
 use crate::semantics::{Nearness, Numerics, Question};
 use crate::words;
 use rustc_hash::FxHashSet;
@@ -200,6 +200,13 @@ impl ValueEvidence {
             {
                 result = ValueResult::Unknown(Code::DynamicSizes.because(why));
             }
+            if !evaluators.agree
+                && let Some(open) = not_recorded(evidence)
+            {
+                let why =
+                    format!("nothing is recorded of {open}, and its operator does not tell what it gives");
+                result.excuse_values(Code::NotRecorded.because(why));
+            }
             if matches!(result, ValueResult::Unknown(_))
                 && !evaluators.agree
                 && evidence::same_evidence(before.graph, after.graph)
@@ -363,6 +370,18 @@ impl Evidence<'_> {
             },
         ));
     }
+}
+
+/// A node that somebody reads, of whose result nothing is recorded on one side, and something on the other.
+fn not_recorded<'e>(evidence: &'e Evidence) -> Option<&'e str> {
+    let (before, after) = (&evidence.before, &evidence.after);
+    let is_open = |graph: &Graph, id: NodeId| matches!(graph.node(id).out, Out::Absent);
+    let is_lost = |id: &NodeId| {
+        let twin = evidence.correspondence.before_of[id.index()];
+        !after.edges.users(*id).is_empty()
+            && twin.is_some_and(|twin| is_open(before.graph, twin) != is_open(after.graph, *id))
+    };
+    after.graph.ids().find(is_lost).map(|id| after.graph.name(id))
 }
 
 /// Outputs are equal.

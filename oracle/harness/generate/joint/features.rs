@@ -343,7 +343,7 @@ impl Look<'_> {
             }
             Feature::InPlace => self.any(|id| self.is(id, "aten.add_.Tensor")),
             Feature::Symbolic => graph.has_expressions(),
-            Feature::Assertion => self.any(|id| self.kind(id) == Some(Kind::AssertScalar)),
+            Feature::Assertion => self.any(|id| self.kind(id) == Some(Kind::Assert)),
             Feature::Static => self.option("static_inputs"),
             Feature::FansOut => self.any(|id| {
                 self.is_gather(id) && self.waits(id).iter().any(|&wait| self.users(wait).len() > 1)

@@ -54,8 +54,8 @@ pub(super) const ROWS: &[Row] = &[
     ("item",                   Kind::Item,                     "aten::_local_scalar_dense(Tensor self) -> Scalar"),
     ("",                       Kind::Item,                     "aten::item(Tensor self) -> Scalar"),
     // Assertions.
-    ("assert_scalar",          Kind::AssertScalar,             "aten::_assert_scalar(Scalar self, str assert_msg) -> ()"),
-    ("assert_async",           Kind::Effect,                   "aten::_assert_async.msg(Tensor self, str assert_msg) -> ()"),
+    ("assert_scalar",          Kind::Assert,             "aten::_assert_scalar(Scalar self, str assert_msg) -> ()"),
+    ("assert_async",           Kind::Assert,                   "aten::_assert_async.msg(Tensor self, str assert_msg) -> ()"),
     ("assert_tensor_metadata", Kind::Effect,                   "aten::_assert_tensor_metadata(Tensor a, SymInt[]? size=None, SymInt[]? stride=None, ScalarType? dtype=None, *, Device? device=None, Layout? layout=None) -> ()"),
     ("",                       Kind::Effect,                   "aten::sym_constrain_range(Scalar size, *, int? min=None, int? max=None) -> ()"),
     ("",                       Kind::Effect,                   "aten::sym_constrain_range_for_size(Scalar size, *, int? min=None, int? max=None) -> ()"),

@@ -61,7 +61,7 @@ impl<'a, D: Domain> Rank<'a, D> {
             Kind::Number(op) => self.arithmetic(step, op),
             Kind::SymSize | Kind::SymNumel | Kind::SymStride => self.size(step, kind),
             Kind::Item => self.scalar(step),
-            Kind::AssertScalar => self.assert_scalar(node, step),
+            Kind::Assert => self.assert(node, step),
             Kind::Effect => self.effect(node, step),
             Kind::Resize => self.resize(step),
             // Of values it says nothing: a rule looks at the order that it makes.

@@ -87,19 +87,20 @@ impl<D: Domain> Rank<'_, D> {
         Ok(number)
     }
 
-    pub(super) fn assert_scalar(&mut self, node: NodeId, step: &Step) -> Outcome<Item> {
-        let number = self.number(step.args[0])?;
+    pub(super) fn assert(&mut self, node: NodeId, step: &Step) -> Outcome<Item> {
+        let number = match self.item(step.args[0])? {
+            Item::Tensor(_) => self.one_number(step)?,
+            _ => self.number(step.args[0])?,
+        };
         let arguments = mix(number.key(), self.digest(&self.item(step.args[1])?)?.hash);
         self.note_effect(node, arguments, Some(number));
         Ok(Item::None)
     }
 
-    /// An operator that acts on something other than tensors. It reads nothing that it is given, but for assertions.
+    /// An operator that acts on something other than tensors. It reads nothing that it is given.
     pub(super) fn effect(&mut self, node: NodeId, step: &Step) -> Outcome<Item> {
         let arguments = self.arguments(node, step.key)?;
-        let asserts = step.args[1] != Value::None;
-        let asserted = if asserts { Some(self.one_number(step)?) } else { None };
-        self.note_effect(node, arguments, asserted);
+        self.note_effect(node, arguments, None);
         Ok(Item::None)
     }
 

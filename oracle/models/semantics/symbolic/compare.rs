@@ -421,7 +421,9 @@ impl Comparer<'_> {
                 self.note(What::Effect, text, verdict == Verdict::Different);
             }
         }
-        for effect in extra {
+        // What has been asserted may be asserted again.
+        let known: FxHashSet<super::source::KeyId> = loose(before).iter().map(|effect| effect.key).collect();
+        for effect in extra.into_iter().filter(|effect| !known.contains(&effect.key)) {
             let text = format!("the assertion {} is new", after.graph.name(effect.node));
             self.note(What::Effect, text, true);
         }

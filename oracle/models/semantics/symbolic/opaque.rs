@@ -73,7 +73,7 @@ impl Machine<'_, '_> {
         let is_constant = takes_no_elements(&self.words.0);
         let key = self.take_key();
         if info.acts() {
-            let ordered = !matches!(info.kind, Kind::AssertScalar);
+            let ordered = !matches!(info.kind, Kind::Assert);
             self.eval.effects.push(Effect { node: self.node, key, ordered, certain: !unknown });
         }
         // Sizes are compared by their form alone.

@@ -436,7 +436,7 @@ fn only_asserted(evidence: &PartitionEvidence, saved: &Saved) -> bool {
         && !users.is_empty()
         && users
             .iter()
-            .all(|&user| side.ops.call(side.graph, user).is_some_and(|info| info.kind == Kind::AssertScalar))
+            .all(|&user| side.ops.call(side.graph, user).is_some_and(|info| info.kind == Kind::Assert))
 }
 
 /// Every symbol in the sizes of backward's inputs is bound by an input.

@@ -7,14 +7,13 @@
 //!
 //! # What is not copied
 //!
-//! - An assertion of the forward graph that the backward graph repeats: it holds or does not hold once and for all.
 //! - The wrappers of random operators that are drawn once and replayed (`run_and_save_rng_state`,
 //!   `run_with_rng_state`): the operator itself stands in their place, and both executions are marked as one [`Draw`].
 //!   Wrappers that the joint graph itself has, since an earlier partition put them there, are copied like other calls.
 
 use crate::graph::Transcriber;
 use crate::graph::{Graph, NodeId, Op, Out, Value};
-use crate::ops::{Kind, Ops};
+use crate::ops::Ops;
 use rustc_hash::FxHashSet;
 
 /// Which graph a node of the composed graph comes from.
@@ -345,17 +344,7 @@ impl<'a> Composer<'a> {
                     map[id.index()] = found;
                 }
                 Op::Output => {}
-                Op::Call | Op::GetAttr => {
-                    let asserts =
-                        self.ops[1].call(backward, id).is_some_and(|info| info.kind == Kind::AssertScalar);
-                    let repeated = twin
-                        .filter(|_| asserts)
-                        .and_then(|twin| of_forward.get(twin.index()).copied().flatten());
-                    match repeated {
-                        Some(_) => map[id.index()] = repeated,
-                        None => self.copy(backward, id, &mut map, Origin::Backward)?,
-                    }
-                }
+                Op::Call | Op::GetAttr => self.copy(backward, id, &mut map, Origin::Backward)?,
             }
         }
         Ok(map)

@@ -245,6 +245,12 @@ impl<'a> PartitionEvidence<'a> {
                     Some((_, 0)) => ValueClass::Generator,
                     _ => class_of(forward.graph, node),
                 };
+                // What a part does not record is what the joint graph does.
+                let recorded = || joint.graph.find(name).map(|twin| class_of(joint.graph, twin));
+                let class = match class {
+                    ValueClass::Nothing => recorded().unwrap_or(class),
+                    class => class,
+                };
                 let is_named = class != ValueClass::Generator;
                 Some(Saved {
                     name: name.to_string(),

@@ -5,6 +5,7 @@ use super::super::{Checked, Code, Finding};
 use super::compose::{Origin, Wrapper, added_wrapper, item_of};
 use super::evidence::{PartitionEvidence, ValueClass, live, tangent_dependent};
 use super::mutation::misreads;
+use super::tags::Region;
 use crate::analysis::storages::Touch;
 use crate::graph::{Graph, NodeId, Op, Value};
 use crate::ops::{Collective, Kind, OpInfo};
@@ -135,7 +136,14 @@ fn equal_in_backward(evidence: &PartitionEvidence) -> FxHashMap<NodeId, bool> {
 /// nor an assertion.
 fn changes_state(info: &OpInfo) -> bool {
     let communicates = info.collective().is_some() || info.kind == Kind::Wait;
-    info.writes() || (info.effect && !communicates && info.kind != Kind::AssertScalar && !info.is_random())
+    info.writes() || (info.effect && !communicates && info.kind != Kind::Assert && !info.is_random())
+}
+
+/// Whether a node asserts in backward alone what forward must have asserted. It may do so once more.
+fn asserts_late(evidence: &PartitionEvidence, id: NodeId, info: &OpInfo) -> bool {
+    let (forward, backward) = (evidence.in_forward[id.index()], evidence.in_backward[id.index()]);
+    let is_forwards = evidence.tags[id.index()].region == Some(Region::MustForward);
+    info.kind == Kind::Assert && is_forwards && forward.is_none() && backward.is_some()
 }
 
 /// Writes and effects happen once, on their side, in their order.
@@ -146,7 +154,8 @@ pub(super) fn effects_once_in_order(evidence: &PartitionEvidence) -> Checked {
     let mut findings = Vec::new();
     let mut effects: Vec<NodeId> = Vec::new();
     for id in joint.ids() {
-        let Some(info) = side.ops.call(joint, id).filter(|info| changes_state(info)) else { continue };
+        let counts = |info: &&OpInfo| changes_state(info) || asserts_late(evidence, id, info);
+        let Some(info) = side.ops.call(joint, id).filter(counts) else { continue };
         let writes = info.writes();
         if !writes {
             effects.push(id);

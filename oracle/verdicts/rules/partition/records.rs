@@ -6,7 +6,7 @@ use super::super::{Checked, device, overlap};
 use super::evidence::PartitionEvidence;
 use crate::analysis::disagreements::{Elsewhere, recorded_elsewhere, resized};
 use crate::analysis::fault::FaultKind;
-use crate::graph::{Dim, Graph, NodeId, Op, Value};
+use crate::graph::{Dim, Graph, NodeId, Op, Out, StorageId, Value};
 use crate::rules::AnalyzedGraph;
 use rustc_hash::FxHashSet;
 
@@ -47,9 +47,10 @@ pub(super) fn metadata_true(evidence: &PartitionEvidence) -> Checked {
         // A value and what it is a view of lie in one storage in the joint graph; where one of them is handed over and
         // the other computed again, the records say so still.
         let share = |id: NodeId, other: NodeId| {
-            let storage =
-                |id: NodeId| joint.graph.tensor_of(twins[id.index()]?).and_then(|tensor| tensor.storage);
-            storage(id).is_some() && storage(id) == storage(other)
+            let storages = |id: NodeId| twins[id.index()].map(|twin| storages_of(joint.graph, twin));
+            storages(id)
+                .zip(storages(other))
+                .is_some_and(|(a, b)| a.iter().any(|storage| b.contains(storage)))
         };
         let mut shapes = shapes(side);
         if shapes.is_empty() {
@@ -146,6 +147,18 @@ pub(super) fn metadata_true(evidence: &PartitionEvidence) -> Checked {
 fn may_follow_from_strides(side: &AnalyzedGraph, id: NodeId) -> bool {
     let mut faults = side.faults().iter().filter(|fault| fault.node == Some(id));
     faults.any(|fault| matches!(&fault.kind, FaultKind::Shape { fault } if fault.may_follow_from_strides()))
+}
+
+/// The storages that are recorded of what a node returns.
+fn storages_of(graph: &Graph, id: NodeId) -> Vec<StorageId> {
+    let storage = |out: &Out| match *out {
+        Out::Tensor(tensor) => graph.tensor(tensor).storage,
+        _ => None,
+    };
+    match graph.node(id).out {
+        Out::Tuple(span) => graph.outs(span).iter().filter_map(storage).collect(),
+        out => storage(&out).into_iter().collect(),
+    }
 }
 
 /// Dtype and sizes of a tensor in words, and its strides; `None` where there is no tensor.

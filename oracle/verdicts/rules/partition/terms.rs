@@ -84,7 +84,7 @@ impl Terms {
                         key.extend([u64::MAX, 1, self.text(&name)]);
                     } else if let Some(info) = side.ops.call(graph, id)
                         && (info.kind == Kind::Unknown || info.effect)
-                        && info.kind != Kind::AssertScalar
+                        && info.kind != Kind::Assert
                     {
                         key.extend([u64::MAX, 2, self.text(graph.name(id))]);
                     }
