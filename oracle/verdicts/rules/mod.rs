@@ -39,6 +39,7 @@ mod folded;
 mod generators;
 mod graph;
 mod groups;
+mod layout;
 mod loosened;
 mod matching;
 pub mod memory;

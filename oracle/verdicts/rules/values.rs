@@ -14,7 +14,7 @@ use super::folded::Folded;
 use super::proved::Evaluated;
 use super::{
     AnalyzedGraph, Checked, Code, Evidence, MovedGroup, RankOutcome, Reason, Stage, evidence, executed,
-    groups, loosened, proved, recorded,
+    groups, layout, loosened, proved, recorded,
 };
 use crate::graph::{Graph, NodeId, Op, Out};
 use crate::semantics::{Nearness, Numerics, Question};
@@ -273,6 +273,11 @@ impl ValueEvidence {
         }
         if !evaluators.agree {
             for evidence in all {
+                if let Some(why) = layout::doubt(evidence) {
+                    let equal = |result: &&mut ValueResult| matches!(result, ValueResult::Equal(_));
+                    let results = evidence.values.results.iter_mut().map(|(_, result)| result).filter(equal);
+                    results.for_each(|result| *result = ValueResult::Unknown(why.clone()));
+                }
                 if let Some(folded) = Folded::new(evidence) {
                     evidence.values.results.iter_mut().for_each(|(_, result)| folded.excuse(result));
                 }

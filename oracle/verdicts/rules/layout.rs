@@ -1,0 +1,100 @@
+//! Whether an equality rests on strides that nobody knows.
+//!
+//! # The idea
+//!
+//! What an operator without a rule for strides gives lies in memory as it likes. Where nobody recorded how, its strides
+//! are a guess; where the same call of the same inputs is recorded otherwise than before, one of the records is not
+//! true. What `as_strided`, `view` or `reshape` make of such a tensor depends on it, so whatever is equal then is
+//! not believed, unless it is the same view of the same calls as before. That convicts nobody: the guess, or the record,
+//! may be right.
+//!
+//! # What it does not do
+//!
+//! It does not ask whether what such a view shows is read.
+
+use super::{Code, Evidence, Reason};
+use crate::graph::{Graph, NodeId, Op, Out, TensorId};
+use crate::ops::{Kind, OpInfo, View};
+
+/// Why what is equal is not believed; `None` where it is.
+pub(super) fn doubt(evidence: &Evidence) -> Option<Reason> {
+    let (before, after, of) = (&evidence.before, &evidence.after, &evidence.correspondence);
+    let (old, new) = (before.graph, after.graph);
+    // Calls that are what they were, back to the inputs; and results whose strides are not known.
+    let (mut is_kept, mut is_unknown) = (vec![false; new.len()], vec![false; new.len()]);
+    for id in new.ids() {
+        let inputs: Vec<NodeId> =
+            after.edges.inputs(id).iter().copied().filter(|&input| input < id).collect();
+        let is_any = |of: &[bool]| inputs.iter().any(|input| of[input.index()]);
+        let is_passed_on = after.ops.call(new, id).is_some_and(passes_strides_on)
+            && inputs.first().is_some_and(|input| is_unknown[input.index()]);
+        let twin = of.before_of[id.index()];
+        let is_call = new.node(id).op == Op::Call;
+        let is_the_same = twin.is_some_and(|twin| {
+            let theirs = before.edges.inputs(twin).iter().copied().map(Some);
+            let takes_theirs = inputs.iter().map(|input| of.before_of[input.index()]).eq(theirs);
+            let takes_kept = inputs.iter().all(|input| is_kept[input.index()]);
+            match is_call {
+                true => !of.changed.contains(&twin) && takes_theirs && takes_kept,
+                false => new.same_result(id, old, twin),
+            }
+        });
+        // The same call of the same inputs gives the same memory: records that differ are not both true.
+        let is_doubtful = |twin: NodeId| {
+            let is_recorded_otherwise =
+                is_call && is_the_same && !is_any(&is_unknown) && other_strides((old, twin), (new, id));
+            old.is_guessed(twin) || is_recorded_otherwise
+        };
+        is_unknown[id.index()] = new.is_guessed(id) || is_passed_on || twin.is_some_and(is_doubtful);
+        is_kept[id.index()] = is_the_same;
+    }
+    let depends = |&id: &NodeId| {
+        let info = after.ops.call(new, id);
+        let is_view = info.is_some_and(|info| {
+            matches!(
+                info.kind,
+                Kind::View(View::AsStrided | View::Sizes | View::Dtype | View::AsComplex) | Kind::SymStride
+            )
+        });
+        is_view && !is_kept[id.index()]
+    };
+    let found = new.ids().filter(depends).find_map(|id| {
+        let &input = after.edges.inputs(id).first()?;
+        (is_unknown.get(input.index()) == Some(&true)).then_some((id, input))
+    });
+    let (id, input) = found?;
+    Some(Code::NotRecorded.because(format!(
+        "{} depends on the strides of {}, which are not known",
+        new.name(id),
+        new.name(input)
+    )))
+}
+
+/// Whether the strides of a result follow from those of the first input.
+fn passes_strides_on(info: &OpInfo) -> bool {
+    info.is_view() || matches!(info.kind, Kind::GetItem | Kind::Unary(_) | Kind::Cast | Kind::Wait)
+}
+
+/// Whether tensors of the same sizes are recorded with other strides.
+fn other_strides(one: (&Graph, NodeId), other: (&Graph, NodeId)) -> bool {
+    let tensors = |(graph, id): (&Graph, NodeId)| -> Vec<TensorId> {
+        let tensor = |out: &Out| match *out {
+            Out::Tensor(tensor) => Some(tensor),
+            _ => None,
+        };
+        match graph.node(id).out {
+            Out::Tuple(span) => graph.outs(span).iter().filter_map(tensor).collect(),
+            out => tensor(&out).into_iter().collect(),
+        }
+    };
+    let layout = |graph: &Graph, id: TensorId| {
+        let tensor = graph.tensor(id);
+        graph.sizes(tensor.shape).zip(graph.sizes(tensor.stride))
+    };
+    let (a, b) = (tensors(one), tensors(other));
+    let is_other = |(&a, &b): (&TensorId, &TensorId)| match (layout(one.0, a), layout(other.0, b)) {
+        (Some((sizes, was)), Some((others, is))) => sizes == others && was != is,
+        _ => false,
+    };
+    a.len() == b.len() && a.iter().zip(&b).any(is_other)
+}
