@@ -41,7 +41,7 @@ pub use check::{ShapeFault, check};
 pub use layout::{is_contiguous, view as strides_of_view};
 pub use packing::{Misplaced, Packing};
 pub use promote::{DEFAULT_FLOAT, ResultType, can_cast, promote};
-pub use record::{complete, complete_inputs, record, row_major_strides};
+pub use record::{complete, complete_inputs, leaves_strides_open, record, row_major_strides};
 pub use size::{Size, Sizes, known};
 pub use view::{Given, window, windows};
 pub use window::{NoWindow, Shown, Viewed, Window, Windows, dimension};

@@ -3,7 +3,7 @@
 //! # The idea
 //!
 //! What an operator without a rule for strides gives lies in memory as it likes. Where nobody recorded how, its strides
-//! are a guess; where the same call of the same inputs is recorded otherwise than before, one of the records is not
+//! are a guess; where such a call of the same inputs is recorded otherwise than before, one of the records is not
 //! true. What `as_strided`, `view` or `reshape` make of such a tensor depends on it, so whatever is equal then is
 //! not believed, unless it is the same view of the same calls as before. That convicts nobody: the guess, or the record,
 //! may be right.
@@ -14,6 +14,7 @@
 
 use super::{Code, Evidence, Reason};
 use crate::graph::{Graph, NodeId, Op, Out, TensorId};
+use crate::ops::shape::leaves_strides_open;
 use crate::ops::{Kind, OpInfo, View};
 
 /// Why what is equal is not believed; `None` where it is.
@@ -41,8 +42,11 @@ pub(super) fn doubt(evidence: &Evidence) -> Option<Reason> {
         });
         // The same call of the same inputs gives the same memory: records that differ are not both true.
         let is_doubtful = |twin: NodeId| {
-            let is_recorded_otherwise =
-                is_call && is_the_same && !is_any(&is_unknown) && other_strides((old, twin), (new, id));
+            let is_recorded_otherwise = is_call
+                && is_the_same
+                && !is_any(&is_unknown)
+                && other_strides((old, twin), (new, id))
+                && leaves_strides_open(new, &after.ops, id);
             old.is_guessed(twin) || is_recorded_otherwise
         };
         is_unknown[id.index()] = new.is_guessed(id) || is_passed_on || twin.is_some_and(is_doubtful);

@@ -84,13 +84,18 @@ fn lacks_record(graph: &Graph, id: NodeId) -> bool {
 
 /// Whether the strides that a call is given by its operator's rule are a guess, or follow from one.
 fn is_guess(graph: &Graph, ops: &Ops, id: NodeId) -> bool {
+    graph.inputs(id).into_iter().any(|input| graph.is_guessed(input)) || leaves_strides_open(graph, ops, id)
+}
+
+/// Whether no rule tells the strides of what a call gives.
+pub fn leaves_strides_open(graph: &Graph, ops: &Ops, id: NodeId) -> bool {
     let is_open = |output: &Output| matches!(output, Output::Tensor(rule) if rule.stride.is_none());
-    graph.inputs(id).into_iter().any(|input| graph.is_guessed(input))
-        || match infer(graph, ops, id) {
-            Ok(Inferred::One(output)) => is_open(&output),
-            Ok(Inferred::Many(outputs)) => outputs.iter().any(is_open),
-            _ => false,
-        }
+    match infer(graph, ops, id) {
+        Ok(Inferred::One(output)) => is_open(&output),
+        Ok(Inferred::Many(outputs)) => outputs.iter().any(is_open),
+        Ok(Inferred::Nothing) => false,
+        Ok(Inferred::Undecided) | Err(_) => true,
+    }
 }
 
 /// What is recorded, with what a rule says in the places where nothing is.
