@@ -41,15 +41,13 @@ class Peer:
     symmetric_memory: bool = False
     # What Inductor's passes never meet (docs/protocol.md): calls that order streams stand in bodies of control_deps.
     without: tuple[str, ...] = ("streams", "ordering-edges-in-flight")
-    # A pass of AOTAutograd, which comes before.
-    takes_streams: bool = False
 
     def __call__(self, gm: fx.GraphModule) -> Any:
         # What Inductor's passes get has been functionalized.
         demand: Any = demand_functional
         for module in (one for one in gm.modules() if isinstance(one, fx.GraphModule)):
             demand(module.graph)
-            if not self.takes_streams:
+            if "streams" in self.without:
                 _refuse_streams(module.graph)
             as_traced(module.graph)
         function = found(self.path)
@@ -125,7 +123,7 @@ def on_collectives(function: Any, gm: fx.GraphModule) -> None:
 def _refuse_streams(graph: fx.Graph) -> None:
     """AOTAutograd has wrapped what orders streams (wrap_all_sync_nodes_with_control_deps) before anybody sees it."""
     for node in graph.nodes:
-        if str(node.target).startswith("streams."):
+        if streams.orders_streams(node):
             raise Refused(f"{node.name} orders streams outside of a body of control_deps")
 
 
@@ -310,7 +308,7 @@ PEERS: dict[str, Peer] = {
     "post_grad_passes_with_buckets": Peer(f"{_FX}.post_grad.post_grad_passes", in_training, _BUCKETED),
     # Of AOTAutograd, before the partitioner.
     **{
-        name: Peer(f"{streams.MODULE}.{name}", call, without=("ordering-edges-in-flight",), takes_streams=True)
+        name: Peer(f"{streams.MODULE}.{name}", call, without=("ordering-edges-in-flight",))
         for name, call in (
             ("wrap_all_sync_nodes_with_control_deps", streams.ordered_by_edges),
             ("insert_backward_syncs", streams.in_backward),

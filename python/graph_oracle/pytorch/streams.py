@@ -31,7 +31,7 @@ MODULE = "torch._functorch._aot_autograd.streams"
 
 
 def ordered_by_edges(function: Callable[[fx.GraphModule], Any], gm: fx.GraphModule) -> None:
-    if not any(map(_orders_streams, gm.graph.nodes)):
+    if not any(map(orders_streams, gm.graph.nodes)):
         raise Refused("nothing orders streams")
     function(gm)
     _sort_the_latest_first(gm.graph)
@@ -40,7 +40,7 @@ def ordered_by_edges(function: Callable[[fx.GraphModule], Any], gm: fx.GraphModu
 def in_backward(function: Callable[[fx.GraphModule], Any], gm: fx.GraphModule) -> None:
     streams = importlib.import_module(MODULE)
     for node in reversed(list(gm.graph.nodes)):
-        if _orders_streams(node):
+        if orders_streams(node):
             gm.graph.erase_node(node)
         elif node.op == "call_function":
             node.meta["partitioner_tag"] = "is_backward"
@@ -74,7 +74,7 @@ def joined(function: Callable[[fx.GraphModule], Any], gm: fx.GraphModule) -> Non
     in_backward(between, gm)
 
 
-def _orders_streams(node: fx.Node) -> bool:
+def orders_streams(node: fx.Node) -> bool:
     return str(node.target).startswith("streams.")
 
 

@@ -98,8 +98,7 @@ impl PartitionValues {
         matches!(self.structure, Some(Ok(_)))
     }
 
-    /// What structure or the symbolic evaluator prove: that all is equal, or what the latter proves to differ, or
-    /// nothing.
+    /// Whether structure or the symbolic evaluator prove that all is equal.
     pub(super) fn is_proved_equal(&self) -> bool {
         self.is_equal_by_structure() || matches!(self.compared.proof(), Some(ValueResult::Equal(_)))
     }
