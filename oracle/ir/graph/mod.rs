@@ -561,10 +561,16 @@ impl Graph {
 
     /// Whether nobody recorded the strides of what a node returns, or of a part of it, and no rule tells them.
     pub fn is_guessed(&self, id: NodeId) -> bool {
-        let guessed = |out: &Out| matches!(*out, Out::Tensor(tensor) if self.tensor(tensor).is_guessed);
-        match self.nodes.get(id.index()).map(|node| node.out) {
-            Some(Out::Tuple(span)) => self.outs(span).iter().any(guessed),
-            out => out.as_ref().is_some_and(guessed),
+        let out = self.nodes.get(id.index()).map(|node| node.out);
+        out.is_some_and(|out| self.tensors_of(out).into_iter().any(|tensor| self.tensor(tensor).is_guessed))
+    }
+
+    /// The tensors of a result, those of lists in it too, in order.
+    pub fn tensors_of(&self, out: Out) -> Vec<TensorId> {
+        match out {
+            Out::Tensor(id) => vec![id],
+            Out::Tuple(span) => self.outs(span).iter().flat_map(|&one| self.tensors_of(one)).collect(),
+            _ => Vec::new(),
         }
     }
 

@@ -13,7 +13,7 @@
 //! It does not ask whether what such a view shows is read.
 
 use super::{Code, Evidence, Reason};
-use crate::graph::{Graph, NodeId, Op, Out, TensorId};
+use crate::graph::{Graph, NodeId, Op, TensorId};
 use crate::ops::shape::leaves_strides_open;
 use crate::ops::{Kind, OpInfo, View};
 
@@ -81,20 +81,11 @@ fn passes_strides_on(info: &OpInfo) -> bool {
 
 /// Whether tensors of the same sizes are recorded with other strides.
 fn other_strides(one: (&Graph, NodeId), other: (&Graph, NodeId)) -> bool {
-    let tensors = |(graph, id): (&Graph, NodeId)| -> Vec<TensorId> {
-        let tensor = |out: &Out| match *out {
-            Out::Tensor(tensor) => Some(tensor),
-            _ => None,
-        };
-        match graph.node(id).out {
-            Out::Tuple(span) => graph.outs(span).iter().filter_map(tensor).collect(),
-            out => tensor(&out).into_iter().collect(),
-        }
-    };
     let layout = |graph: &Graph, id: TensorId| {
         let tensor = graph.tensor(id);
         graph.sizes(tensor.shape).zip(graph.sizes(tensor.stride))
     };
+    let tensors = |(graph, id): (&Graph, NodeId)| graph.tensors_of(graph.node(id).out);
     let (a, b) = (tensors(one), tensors(other));
     let is_other = |(&a, &b): (&TensorId, &TensorId)| match (layout(one.0, a), layout(other.0, b)) {
         (Some((sizes, was)), Some((others, is))) => sizes == others && was != is,

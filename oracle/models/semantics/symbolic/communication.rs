@@ -16,7 +16,7 @@ use super::machine::{Flight, Machine, Reading, Stop};
 use super::reason::Reason;
 use super::source::{KeyId, Source, Symbol, Traits, ValueId};
 use crate::analysis::collectives::{CollectiveCall, GroupName, describe};
-use crate::graph::{Graph, NodeId, Out, TensorId, Value};
+use crate::graph::{NodeId, Out, Value};
 use crate::ops::{Collective, Kind};
 
 /// One tensor of a launch.
@@ -344,7 +344,7 @@ impl Machine<'_, '_> {
         }
         let out = graph.node(self.node).out;
         if targets.is_empty() {
-            for id in tensors_of(graph, out) {
+            for id in graph.tensors_of(out) {
                 let tensor = *graph.tensor(id);
                 let target = match graph.sizes(tensor.shape) {
                     Some(sizes) => {
@@ -448,14 +448,5 @@ fn is_asynchronous(namespace: &str, kind: Collective) -> bool {
         "_c10d_functional" | "c10d_functional" | "_c10d_functional_autograd" => true,
         "symm_mem" => matches!(kind, Collective::AllGather | Collective::ReduceScatter),
         _ => false,
-    }
-}
-
-/// The tensors of a result, those of lists in it too, in order.
-fn tensors_of(graph: &Graph, out: Out) -> Vec<TensorId> {
-    match out {
-        Out::Tensor(id) => vec![id],
-        Out::Tuple(span) => graph.outs(span).iter().flat_map(|&one| tensors_of(graph, one)).collect(),
-        _ => Vec::new(),
     }
 }

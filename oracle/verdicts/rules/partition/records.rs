@@ -6,7 +6,7 @@ use super::super::{Checked, device, overlap};
 use super::evidence::PartitionEvidence;
 use crate::analysis::disagreements::{Elsewhere, recorded_elsewhere, resized};
 use crate::analysis::fault::FaultKind;
-use crate::graph::{Dim, Graph, NodeId, Op, Out, StorageId, Value};
+use crate::graph::{Dim, Graph, NodeId, Op, StorageId, Value};
 use crate::rules::AnalyzedGraph;
 use rustc_hash::FxHashSet;
 
@@ -151,14 +151,8 @@ fn may_follow_from_strides(side: &AnalyzedGraph, id: NodeId) -> bool {
 
 /// The storages that are recorded of what a node returns.
 fn storages_of(graph: &Graph, id: NodeId) -> Vec<StorageId> {
-    let storage = |out: &Out| match *out {
-        Out::Tensor(tensor) => graph.tensor(tensor).storage,
-        _ => None,
-    };
-    match graph.node(id).out {
-        Out::Tuple(span) => graph.outs(span).iter().filter_map(storage).collect(),
-        out => storage(&out).into_iter().collect(),
-    }
+    let tensors = graph.tensors_of(graph.node(id).out).into_iter();
+    tensors.filter_map(|tensor| graph.tensor(tensor).storage).collect()
 }
 
 /// Dtype and sizes of a tensor in words, and its strides; `None` where there is no tensor.
