@@ -5,7 +5,7 @@ use super::{AnalyzedGraph, Checked, Code, Evidence, Reason, Stage, overlap};
 use crate::analysis::computed;
 use crate::analysis::disagreements::{Elsewhere, recorded_elsewhere, resized};
 use crate::analysis::storages::StorageIndex;
-use crate::graph::NodeId;
+use crate::graph::{Graph, NodeId};
 use crate::ops::shape;
 
 /// What `find` finds in the graph after, in list order, less the nodes of which it found the same before.
@@ -137,14 +137,18 @@ pub(super) fn metadata_true(evidence: &Evidence) -> Checked {
     let mut renumbered = super::device::renumbered(before.graph, after.graph, &|id| c.before_of[id.index()])
         .into_iter()
         .peekable();
+    let live = std::cell::LazyCell::new(|| super::partition::live(after));
     for id in after.graph.ids() {
         let twin = c.before_of[id.index()].map(|twin| (before.graph, twin));
-        // Nobody sees where a value lies that nobody reads.
-        let is_seen = !after.edges.users(id).is_empty();
+        let was_mixed =
+            |(graph, twin): (&Graph, NodeId)| super::device::mixed(graph, &before.ops, twin).is_some();
+        // Nobody sees where a value lies that nobody reads; but a call of tensors on two devices raises.
         let fault = super::device::fault(after.graph, id, twin)
-            .filter(|_| is_seen)
+            .filter(|_| live[id.index()])
             .or_else(|| Some(renumbered.next_if(|(node, _)| *node == id)?.1))
-            .or_else(|| super::device::mixed(after.graph, &after.ops, id).filter(|_| twin.is_none()))
+            .or_else(|| {
+                super::device::mixed(after.graph, &after.ops, id).filter(|_| !twin.is_some_and(was_mixed))
+            })
             .or_else(|| super::device::strayed(after.graph, &after.ops, id).filter(|_| twin.is_none()));
         if let Some(why) = fault {
             let title = format!("the device of {} is not true", after.graph.name(id));

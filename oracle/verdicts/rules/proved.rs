@@ -5,14 +5,16 @@ use super::ranks::name_ranks;
 use super::values::{
     About, CANNOT_BE_EXECUTED, Observed, Rewires, ValueDifference, ValueMethod, ValueResult,
 };
-use super::{AnalyzedGraph, Code, Evidence, Merge, cause};
-use crate::graph::{Graph, NodeId, Op};
+use super::{AnalyzedGraph, Code, Evidence, Merge, Reason, cause};
+use crate::graph::{Dtype, Graph, NodeId, Op};
+use crate::ops::Kind;
+use crate::ops::shape::{Inferred, infer};
 use crate::semantics::symbolic::{
-    Arena, Comparison, Difference, Evaluation, Hazard, HazardKind, Limits, Member, Read, Start, What,
-    compare, compare_read, evaluate_from, payload_members,
+    Arena, Comparison, Difference, Evaluation, Hazard, HazardKind, Limits, Member, Read, Start, ValueId,
+    What, compare, compare_read, evaluate_from, payload_members,
 };
 use crate::words;
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Differences told at most.
 const SHOWN: usize = 8;
@@ -90,8 +92,18 @@ pub(super) fn packing(before: &AnalyzedGraph, after: &AnalyzedGraph) -> Packing 
     }
 }
 
-/// Compares both graphs: the result, and the rewired references whose contents certainly differ.
-pub(super) fn prove(evidence: &Evidence, evaluated: Evaluated) -> ((ValueMethod, ValueResult), Rewires) {
+/// What a proof says.
+pub(super) struct Proof {
+    /// Whether both graphs compute the same.
+    pub result: ValueResult,
+    /// The rewired references whose contents certainly differ.
+    pub rewires: Rewires,
+    /// Why nothing that is equal is believed.
+    pub doubt: Option<Reason>,
+}
+
+/// Compares both graphs.
+pub(super) fn prove(evidence: &Evidence, evaluated: Evaluated) -> Proof {
     let (before, after) = (&evidence.before, &evidence.after);
     let Evaluated { mut arena, old, new } = evaluated;
     let mut rewires = Rewires::default();
@@ -177,7 +189,66 @@ pub(super) fn prove(evidence: &Evidence, evaluated: Evaluated) -> ((ValueMethod,
             ValueResult::Different(told)
         }
     };
-    ((ValueMethod::Symbolic, result), rewires)
+    let is_equal = !matches!(result, ValueResult::Different(_));
+    let doubt = is_equal.then(|| recorded_otherwise(evidence, &mut arena, &old, &new)).flatten();
+    Proof { result, rewires, doubt }
+}
+
+/// The same call, recorded with other sizes or another dtype than before: where its operator has no rule, nothing says
+/// which record is true.
+fn recorded_otherwise(
+    evidence: &Evidence,
+    arena: &mut Arena,
+    old: &Evaluation,
+    new: &Evaluation,
+) -> Option<Reason> {
+    let (before, after) = (&evidence.before, &evidence.after);
+    let was: FxHashMap<ValueId, (NodeId, Record)> = open_records(before, arena, old)
+        .into_iter()
+        .map(|(id, value, record)| (value, (id, record)))
+        .collect();
+    if was.is_empty() {
+        return None;
+    }
+    let mut is = open_records(after, arena, new).into_iter();
+    let (twin, id) = is.find_map(|(id, value, record)| {
+        let (twin, of_twin) = was.get(&value)?;
+        (*of_twin != record).then_some((*twin, id))
+    })?;
+    Some(Code::NotRecorded.because(format!(
+        "what {} gives is recorded with another shape or dtype at {} than before at {}, and nothing tells which is true",
+        after.graph.target(id),
+        after.graph.name(id),
+        before.graph.name(twin)
+    )))
+}
+
+/// Sizes and dtype, as recorded.
+type Record = (Vec<i64>, Dtype);
+
+/// What is recorded of calls whose operators have no rule: node, value and record of each result of known sizes.
+fn open_records(
+    side: &AnalyzedGraph,
+    arena: &mut Arena,
+    evaluation: &Evaluation,
+) -> Vec<(NodeId, ValueId, Record)> {
+    let graph = side.graph;
+    let is_open = |id: &NodeId| {
+        let info = side.ops.call(graph, *id);
+        info.is_some_and(|info| matches!(info.kind, Kind::Opaque | Kind::Unknown))
+            && matches!(infer(graph, &side.ops, *id), Ok(Inferred::Undecided))
+    };
+    let mut records = Vec::new();
+    for id in graph.ids().filter(is_open) {
+        for (index, tensor) in graph.tensors_of(graph.node(id).out).into_iter().enumerate() {
+            let tensor = graph.tensor(tensor);
+            let value = evaluation.value(arena, id, index);
+            if let (Some(Ok(shown)), Some(sizes)) = (value, graph.sizes(tensor.shape)) {
+                records.push((id, shown.value, (sizes.to_vec(), tensor.dtype)));
+            }
+        }
+    }
+    records
 }
 
 /// What the proofs of all distinct graphs say, in one line: of which ranks, and no more.

@@ -102,6 +102,11 @@ impl Sizes {
                 tried.push(sizes);
             }
         }
+        // Where no way that is one for all symbols fits the guards, each symbol goes its own.
+        if tried.len() < 2 {
+            let classes = Classes { symbols: &symbols, places: &places, place_of: &place_of };
+            tried.extend(classes.searched(&guards).filter(|sizes| !tried.contains(sizes)));
+        }
         tried
     }
 
@@ -125,6 +130,64 @@ impl Sizes {
         let all: Vec<String> = self.0.iter().map(|(name, value)| format!("{name} = {value}")).collect();
         all.join(", ")
     }
+}
+
+/// Symbols, in classes of those that a guard says are equal.
+struct Classes<'a> {
+    symbols: &'a [&'a Symbol],
+    /// For each symbol the first of its class.
+    places: &'a [usize],
+    /// The symbol of a name.
+    place_of: &'a BTreeMap<&'a str, usize>,
+}
+
+impl Classes<'_> {
+    /// Values with which all guards hold, others than the hints where there are such; found in at most [`STEPS`] steps.
+    fn searched(&self, guards: &[String]) -> Option<Sizes> {
+        let firsts: Vec<usize> = (0..self.symbols.len()).filter(|&at| self.places[at] == at).collect();
+        let class_of = |name: &str| firsts.binary_search(&self.places[*self.place_of.get(name)?]).ok();
+        let values: Vec<Vec<i64>> = firsts.iter().map(|&at| values_of(at, self.symbols[at])).collect();
+        // A guard is asked as soon as all its symbols have values.
+        let mut due: Vec<Vec<&String>> = vec![Vec::new(); firsts.len()];
+        for guard in guards {
+            due[symbols_of(guard).filter_map(class_of).max().unwrap_or(0)].push(guard);
+        }
+        let mut chosen: Vec<usize> = vec![0];
+        for _ in 0..STEPS {
+            let (last, known) = (chosen.len() - 1, chosen.as_slice());
+            let value = |class: usize| Some(*values[class].get(*known.get(class)?)?);
+            if value(last).is_none() {
+                chosen.pop();
+                *chosen.last_mut()? += 1;
+                continue;
+            }
+            if due[last].iter().any(|guard| holds(guard, &|name| value(class_of(name)?)) != Some(true)) {
+                chosen[last] += 1;
+                continue;
+            }
+            if chosen.len() == firsts.len() {
+                let named = |symbol: &&Symbol| Some((symbol.name.clone(), value(class_of(&symbol.name)?)?));
+                return Some(Sizes(self.symbols.iter().filter_map(named).collect()));
+            }
+            chosen.push(0);
+        }
+        None
+    }
+}
+
+/// The values that a symbol may be given, the hint last.
+fn values_of(at: usize, symbol: &Symbol) -> Vec<i64> {
+    let near = |n: i64| within(symbol, symbol.hint?.checked_add(n)?);
+    let half = symbol.hint.and_then(|hint| within(symbol, hint / 2));
+    let ways = WAYS.iter().skip(1).map(|way| way.value(at as i64, symbol));
+    let all = ways.chain([half, near(8), near(1), near(-1)]).flatten();
+    let mut values: Vec<i64> = Vec::new();
+    for value in all.filter(|&value| Some(value) != symbol.hint).chain(Way::Hints.value(at as i64, symbol)) {
+        if !values.contains(&value) {
+            values.push(value);
+        }
+    }
+    values
 }
 
 /// Whether the inputs of both graphs, as far as they have the same, are recorded with the same sizes.
@@ -206,6 +269,9 @@ const WAYS: [Way; 9] = [
 
 /// Sizes at which a pair is looked at, at most.
 const MOST: usize = 5;
+
+/// Steps of a search for values that fit the guards, at most.
+const STEPS: usize = 4096;
 
 impl Way {
     /// The value of the symbol with this number.

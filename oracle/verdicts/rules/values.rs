@@ -131,6 +131,8 @@ pub struct ValueEvidence {
     /// Why both graphs are taken for equal that are not proved so as they are: by a level that is allowed, or by
     /// groups.
     pub taken_for_equal: Option<Reason>,
+    /// Why nothing that is equal is believed.
+    pub doubt: Option<Reason>,
     /// Groups that must have the ranks of those they stand for.
     pub moved_groups: Option<Vec<MovedGroup>>,
 }
@@ -165,8 +167,9 @@ impl ValueEvidence {
         if evaluators.prove {
             let evaluated =
                 evaluated.unwrap_or_else(|| Evaluated::new(&evidence.before, &evidence.after, &evidence.own));
-            let ((method, mut result), rewires) = proved::prove(evidence, evaluated);
-            this.rewires = rewires;
+            let proof = proved::prove(evidence, evaluated);
+            let mut result = proof.result;
+            (this.rewires, this.doubt) = (proof.rewires, proof.doubt);
             let is_open = !matches!(result, ValueResult::Equal(_)) && !evaluators.agree;
             if is_open
                 && evidence.policies.any_rewrite
@@ -213,7 +216,7 @@ impl ValueEvidence {
             {
                 result = ValueResult::Equal("both graphs are the same, node for node".to_string());
             }
-            this.results.push((method, result));
+            this.results.push((ValueMethod::Symbolic, result));
         }
         this
     }
@@ -273,7 +276,7 @@ impl ValueEvidence {
         }
         if !evaluators.agree {
             for evidence in all {
-                if let Some(why) = layout::doubt(evidence) {
+                if let Some(why) = evidence.values.doubt.take().or_else(|| layout::doubt(evidence)) {
                     let equal = |result: &&mut ValueResult| matches!(result, ValueResult::Equal(_));
                     let results = evidence.values.results.iter_mut().map(|(_, result)| result).filter(equal);
                     results.for_each(|result| *result = ValueResult::Unknown(why.clone()));

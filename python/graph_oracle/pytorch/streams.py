@@ -39,6 +39,8 @@ def ordered_by_edges(function: Callable[[fx.GraphModule], Any], gm: fx.GraphModu
 
 def in_backward(function: Callable[[fx.GraphModule], Any], gm: fx.GraphModule) -> None:
     streams = importlib.import_module(MODULE)
+    if any(str(node.target).startswith("streams.synchronize_") for node in gm.graph.nodes):
+        raise Refused("the host waits for a stream, which no backward does")
     for node in reversed(list(gm.graph.nodes)):
         if orders_streams(node):
             gm.graph.erase_node(node)
