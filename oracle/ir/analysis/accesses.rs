@@ -9,20 +9,26 @@
 //! former and *lands* the latter. Of several waits for one value the first in the list does so; the others do
 //! nothing. An input that is waited for came in flight, and lands too.
 
+use super::aliasing::Aliasing;
 use super::bytes::ByteSet;
 use super::collectives::Collectives;
+use super::edges::Edges;
 use super::sharing::{argument, receives};
 use super::storages::{Access, Mode, Part, Storages, Touch};
 use crate::graph::{Graph, NodeId, Op, Value};
 use crate::ops::{Collective, Fill, Kind, Move, OpInfo, Ops, Param, Schema};
 
-pub(super) fn collect(
-    graph: &Graph,
-    ops: &Ops,
-    collectives: &Collectives,
-    mode: Mode,
-    storages: &mut Storages,
-) {
+impl Storages {
+    /// Derives the storages of `graph`. Linear in its size, unknown operators on long chains included: a place
+    /// that may show more than 16 storages makes them one.
+    pub fn new(graph: &Graph, ops: &Ops, edges: &Edges, collectives: &Collectives, mode: Mode) -> Storages {
+        let mut storages = Aliasing::new(graph, ops, mode).run(edges);
+        collect(graph, ops, collectives, mode, &mut storages);
+        storages
+    }
+}
+
+fn collect(graph: &Graph, ops: &Ops, collectives: &Collectives, mode: Mode, storages: &mut Storages) {
     let mut collector = Collector {
         graph,
         storages,

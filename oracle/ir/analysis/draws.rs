@@ -4,11 +4,13 @@
 //! `rng_state=` of `graphsafe_run_with_rng_state`). Draws from different generators may trade places; draws from one may
 //! not. Source: `get_generator_or_default` in `aten/src/ATen/core/Generator.h`, `torch._prims.rng_prims`.
 //!
+//! Numbers are drawn in the order in which elements lie in memory, so what is drawn for a tensor depends on its strides.
+//!
 //! Of a generator that an operator of the graph makes, of a device that is not recorded, and of an operator whose draws
 //! nobody has described, it is not known which it is: then all draws of the graph are taken to be from one. Generators
 //! that are inputs are taken to be different ones, and none of them a default one.
 
-use crate::graph::{Graph, NodeId, Out, Tensor, Value};
+use crate::graph::{Graph, NodeId, Out, Tensor, Value, layout};
 use crate::ops::{Kind, OpInfo, Ops, Random};
 
 /// One draw of at least one number.
@@ -77,6 +79,16 @@ impl Draws {
     pub fn generators(&self) -> usize {
         self.generators.len()
     }
+}
+
+/// The order in which a draw fills its result: the strides of the dimensions of several elements, where these do not lie
+/// row by row. Numbers are drawn as elements lie in memory.
+pub fn order_of_filling(graph: &Graph, id: NodeId) -> Option<Vec<i64>> {
+    let tensor = first_tensor(graph, graph.node(id).out)?;
+    let (sizes, strides) = graph.sizes(tensor.shape).zip(graph.sizes(tensor.stride))?;
+    let is_odd = sizes.len() == strides.len() && !layout::is_contiguous(&sizes, &strides);
+    let of_many = strides.into_iter().zip(sizes).filter(|&(_, size)| size > 1);
+    is_odd.then(|| of_many.map(|(stride, _)| stride).collect())
 }
 
 /// Whether a draw gives no number. What an operator that nobody has described draws need not be what it gives.

@@ -24,13 +24,8 @@
 //! Byte ranges of symbolic sizes are not computed: such a view shows some part of its base, not known which.
 //! Bodies of higher-order operators are not looked into.
 
-use super::accesses;
-use super::aliasing::Aliasing;
 use super::bytes::{ByteSet, Overlap};
-use super::collectives::Collectives;
-use super::edges::Edges;
-use crate::graph::{Graph, NodeId, TensorId};
-use crate::ops::Ops;
+use crate::graph::{NodeId, TensorId};
 use fixedbitset::FixedBitSet;
 
 /// A storage of one graph. Numbered by allocation, not by what a file recorded.
@@ -153,14 +148,6 @@ pub struct Storages {
 }
 
 impl Storages {
-    /// Derives the storages of `graph`. Linear in its size, unknown operators on long chains included: a place
-    /// that may show more than 16 storages makes them one.
-    pub fn new(graph: &Graph, ops: &Ops, edges: &Edges, collectives: &Collectives, mode: Mode) -> Storages {
-        let mut storages = Aliasing::new(graph, ops, mode).run(edges);
-        accesses::collect(graph, ops, collectives, mode, &mut storages);
-        storages
-    }
-
     /// Number of storages.
     pub fn len(&self) -> usize {
         self.storages.len()

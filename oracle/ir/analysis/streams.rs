@@ -141,6 +141,10 @@ pub struct Streams {
     idle: FxHashSet<NodeId>,
     /// By wait: where its collective runs. The wait itself runs nothing either.
     ended_by: FxHashMap<NodeId, (Stream, u32)>,
+    /// By call that records an event: what has ended when that is done.
+    marks: FxHashMap<NodeId, Vec<u32>>,
+    /// By call that waits for an event: the stream that it holds back, and its first place behind it.
+    holds: FxHashMap<NodeId, (Stream, u32)>,
     /// For each node its clock, one number for each stream.
     clocks: Vec<u32>,
     width: usize,
@@ -190,6 +194,8 @@ impl Streams {
                 made: FxHashMap::default(),
                 idle: FxHashSet::default(),
                 ended_by: FxHashMap::default(),
+                marks: FxHashMap::default(),
+                holds: FxHashMap::default(),
                 clocks: vec![0; graph.len() * width],
                 width,
                 at_return: Vec::new(),
@@ -204,6 +210,23 @@ impl Streams {
     /// its stream goes on after the graph.
     pub fn happens_before(&self, first: NodeId, second: NodeId) -> bool {
         self.row(second).is_none_or(|clock| self.is_counted(first, clock))
+    }
+
+    /// Whether a call has ended when an event that `record` records is done.
+    pub fn is_marked(&self, call: NodeId, record: NodeId) -> bool {
+        self.marks.get(&record).is_some_and(|clock| self.is_counted(call, clock))
+    }
+
+    /// Whether a call starts only after the event that `wait` waits for.
+    pub fn is_held(&self, call: NodeId, wait: NodeId) -> bool {
+        let Some(&(stream, first)) = self.holds.get(&wait) else { return false };
+        let is_behind = |(own, place): (Stream, u32)| own == stream && place >= first;
+        let waits_for_it = || self.row(call).is_some_and(|clock| is_ended((stream, first), clock));
+        match stream {
+            // The host goes on afterwards.
+            HOST => call > wait,
+            _ => self.at[call.index()].is_some_and(is_behind) || waits_for_it(),
+        }
     }
 
     /// Whether `node` has ended when the host returns from the graph.
@@ -628,10 +651,12 @@ impl Machine<'_> {
             Sync::RecordEvent => {
                 let (event, stream) = (number(0)?, self.stream(number(1)?));
                 let ended = of(self, stream);
+                self.streams.marks.insert(id, ended.clone());
                 self.events.insert(event, ended);
             }
             Sync::WaitEvent | Sync::Deallocate => {
                 let (event, stream) = (number(0)?, self.stream(number(1)?));
+                self.streams.holds.insert(id, (stream, self.clocks[stream][stream]));
                 if let Some(ended) = self.events.get(&event).cloned() {
                     self.join(stream, &ended);
                 }
@@ -646,6 +671,7 @@ impl Machine<'_> {
                 self.host_waits(&ended);
             }
             Sync::SynchronizeEvent => {
+                self.streams.holds.insert(id, (HOST, 0));
                 if let Some(ended) = self.events.get(&number(0)?).cloned() {
                     self.host_waits(&ended);
                 }

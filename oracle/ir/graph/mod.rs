@@ -25,6 +25,7 @@ mod compare;
 mod edit;
 pub mod layout;
 mod sized;
+mod span;
 mod strings;
 mod tensor;
 mod transcribe;
@@ -34,11 +35,12 @@ mod world;
 
 pub use edit::Editor;
 pub use layout::contiguous_strides;
+pub use span::Span;
 pub use strings::{Str, Strings};
 pub use tensor::{Dim, DimsId, Dtype, DtypeClass, Expr, ExprId, Out, StorageId, Tensor, TensorId};
 pub use transcribe::Transcriber;
 pub use unknown::Holder;
-pub use value::{NodeId, Span, Value};
+pub use value::{NodeId, Value};
 pub use world::{Group, MOST_RANKS, Places, World, WorldFault};
 
 use crate::limits::Limit;

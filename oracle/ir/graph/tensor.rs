@@ -1,7 +1,7 @@
 //! What a node returns: tensors with shape, strides, dtype, device and recorded storage; scalars; tuples.
 
+use super::span::Span;
 use super::strings::Str;
-use super::value::Span;
 
 macro_rules! dtypes {
     ($($variant:ident $name:literal $size:literal $class:ident),* $(,)?) => {

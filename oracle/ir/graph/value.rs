@@ -3,6 +3,7 @@
 //! Values live in one arena per graph. A list is a [`Span`] of that arena, so a node's arguments are a slice
 //! and nothing is allocated per node. References may sit at any depth; all of them are edges.
 
+use super::span::Span;
 use super::strings::Str;
 use super::tensor::{Dtype, ExprId};
 
@@ -14,40 +15,6 @@ impl NodeId {
     /// As an index.
     pub fn index(self) -> usize {
         self.0 as usize
-    }
-}
-
-/// A slice of one of the graph's arenas.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub struct Span {
-    pub(crate) start: u32,
-    pub(crate) len: u32,
-}
-
-impl Span {
-    /// The empty slice.
-    pub const EMPTY: Span = Span { start: 0, len: 0 };
-
-    /// A slice by its indices. There is one empty slice, wherever it was taken.
-    pub(super) fn of(range: std::ops::Range<usize>) -> Span {
-        if range.is_empty() {
-            return Span::EMPTY;
-        }
-        Span { start: range.start as u32, len: range.len() as u32 }
-    }
-
-    /// Number of elements.
-    pub fn len(self) -> usize {
-        self.len as usize
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(self) -> bool {
-        self.len == 0
-    }
-
-    pub(crate) fn range(self) -> std::ops::Range<usize> {
-        self.start as usize..(self.start + self.len) as usize
     }
 }
 

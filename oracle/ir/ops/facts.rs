@@ -61,13 +61,19 @@ impl<'a> FactsOf<'a> {
         let facts = self.0.get(target).and_then(|text| serde_json::from_str::<Facts>(text).ok());
         facts
             .and_then(|facts| facts.info(target))
-            .or_else(|| schemas::by_target(target))
+            .or_else(|| of_pytorch(target))
             .unwrap_or_else(|| OpInfo::unknown(target))
     }
 }
 
+/// What PyTorch's own schema of a target says.
+fn of_pytorch(target: &str) -> Option<OpInfo> {
+    let (schema, draws) = schemas::of(target)?;
+    info_of_schema(target, schema, draws)
+}
+
 /// What follows from a schema, and from whether the operator draws random numbers.
-pub(super) fn info_of_schema(target: &str, schema: &str, draws: bool) -> Option<OpInfo> {
+fn info_of_schema(target: &str, schema: &str, draws: bool) -> Option<OpInfo> {
     let tags = if draws { vec!["nondeterministic_seeded".to_string()] } else { Vec::new() };
     Facts { schema: Some(schema.to_string()), tags, ..Facts::default() }.info(target)
 }
@@ -306,5 +312,19 @@ fn compare(table: &Schema, parsed: &Schema, facts: &Facts, add: &mut impl FnMut(
     let file_aliases = sorted(stated);
     if aliases != file_aliases {
         add(FactsAbout::Aliases { table: aliases, file: file_aliases });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_operators_of_pytorch_write_and_draw_is_known() {
+        let qr = of_pytorch("aten.linalg_qr.default").unwrap();
+        assert_eq!((qr.kind, qr.effect, qr.mutated().count()), (Kind::Opaque, false, 0));
+        assert_eq!(of_pytorch("aten.linalg_qr.out").unwrap().mutated().collect::<Vec<_>>(), [2, 3]);
+        assert_eq!(of_pytorch("aten.poisson.default").unwrap().kind, Kind::Random(Random::Opaque));
+        assert!(of_pytorch("mylib.linalg_qr.default").is_none());
     }
 }

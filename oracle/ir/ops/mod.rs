@@ -147,14 +147,17 @@ impl OpInfo {
         self.schema.as_ref().is_some_and(|s| s.returns.iter().any(|r| r.alias.is_some() && !r.write))
     }
 
-    /// Whether a parameter counts dimensions of the first tensor: -1 is the last one. Windows and moves, which add
-    /// dimensions and have kernels, are left out.
+    /// Whether a parameter counts dimensions of the first tensor, or of the [whole](Self::whole): -1 is the last one.
+    /// Windows, which have kernels, and what adds dimensions are left out.
     pub fn counts_dims(&self, param: usize) -> bool {
         let Some(schema) = &self.schema else { return false };
-        // The gradient of a piece counts those of the whole.
-        let is_computed =
-            matches!(self.kind, Kind::View(_) | Kind::Move(_)) || schema.param("input_sizes").is_some();
-        !is_computed && schema.params.get(param).is_some_and(|param| counts_dimensions(self, param))
+        let is_left_out = matches!(self.kind, Kind::View(_) | Kind::Move(Move::Stack));
+        !is_left_out && schema.params.get(param).is_some_and(|param| counts_dimensions(self, param))
+    }
+
+    /// The parameter that says how large the whole was, of the gradient of a piece: it counts dimensions of that.
+    pub fn whole(&self) -> Option<usize> {
+        self.schema.as_ref()?.params.iter().position(|param| param.name == "input_sizes")
     }
 
     /// The dimensions that such a parameter counts, from the first one of `rank`, those of a reduction in order (no

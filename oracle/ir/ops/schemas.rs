@@ -3,8 +3,6 @@
 //! A printed graph says nothing of its operators. With the schema it is known what an operator reads, writes and shares
 //! with its results; what it computes is not.
 
-use super::OpInfo;
-use super::facts::info_of_schema;
 use rustc_hash::FxHashMap;
 use std::sync::LazyLock;
 
@@ -19,14 +17,13 @@ fn target_of(line: &str) -> String {
     format!("{}{dot}", name.replacen("::", ".", 1))
 }
 
-/// What is known of a target.
-pub(super) fn by_target(target: &str) -> Option<OpInfo> {
+/// The schema of a target, and whether the operator draws random numbers.
+pub(super) fn of(target: &str) -> Option<(&'static str, bool)> {
     let line = LINES.get(target)?;
-    let (schema, draws) = match line.split_once('\t') {
+    Some(match line.split_once('\t') {
         Some((schema, tag)) => (schema, tag == "draws"),
         None => (*line, false),
-    };
-    info_of_schema(target, schema, draws)
+    })
 }
 
 /// By name without an overload its only target that takes tensors, if it has one. Left out are those that write into
@@ -61,7 +58,7 @@ pub(super) fn only_overload(target: &str) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ops::{Kind, Random, Schema};
+    use crate::ops::Schema;
 
     #[test]
     fn every_line_is_a_schema_that_the_table_does_not_have() {
@@ -73,12 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn what_they_write_and_draw_is_known() {
-        let qr = by_target("aten.linalg_qr.default").unwrap();
-        assert_eq!((qr.kind, qr.effect, qr.mutated().count()), (Kind::Opaque, false, 0));
-        assert_eq!(by_target("aten.linalg_qr.out").unwrap().mutated().collect::<Vec<_>>(), [2, 3]);
-        assert_eq!(by_target("aten.poisson.default").unwrap().kind, Kind::Random(Random::Opaque));
-        assert!(by_target("mylib.linalg_qr.default").is_none());
+    fn targets_without_an_overload_mean_the_only_one() {
         assert_eq!(only_overload("aten.reshape"), Some("aten.reshape.default"));
         assert_eq!(only_overload("torch._ops.aten.unsqueeze"), Some("aten.unsqueeze.default"));
         assert_eq!(only_overload("aten.neg"), Some("aten.neg.default"));

@@ -43,8 +43,8 @@ pub use packing::{Misplaced, Packing};
 pub use promote::{DEFAULT_FLOAT, ResultType, can_cast, promote};
 pub use record::{complete, complete_inputs, leaves_strides_open, record, row_major_strides};
 pub use size::{Size, Sizes, known};
-pub use view::{Given, window, windows};
-pub use window::{NoWindow, Shown, Viewed, Window, Windows, dimension};
+pub use view::{window, windows};
+pub use window::{Given, NoWindow, Shown, Viewed, Window, Windows, dimension};
 
 use super::{ArityError, Kind, OpInfo, Ops, Random};
 use crate::graph::{Dtype, Graph, NodeId, Op};

@@ -8,7 +8,7 @@
 //!
 //! Only operators of the table count dimensions in a known way; of others the schema says what stands where.
 
-use super::{Bound, Default, Kind, Move, OpInfo, Ops, Param, View, by_target};
+use super::{Bound, Default, Kind, Move, OpInfo, Ops, Param, Schema, View, by_target};
 use crate::graph::{Dtype, Graph, NodeId, Span, Value};
 
 /// A piece of a call.
@@ -216,13 +216,22 @@ impl<'g> Counts<'g> {
     }
 }
 
-/// Whether a parameter names dimensions of the first tensor, from the front or from the back. The table says so.
+/// Operators outside the table that count dimensions of something else than the first tensor: of the result, or of what
+/// it is broadcast to.
+const COUNT_OTHERS: [&str; 6] =
+    ["cosine_similarity", "cross", "diag_embed", "linalg_cross", "linalg_vecdot", "pairwise_distance"];
+
+/// Whether a parameter names dimensions of the first tensor, from the front or from the back: the table says so, and the
+/// schemas of PyTorch's other operators.
 pub fn counts_dimensions(info: &OpInfo, param: &Param) -> bool {
     const NAMES: [&str; 8] = ["dim", "dims", "dim0", "dim1", "dim2", "dimension", "source", "destination"];
     let name = param.name.as_str();
-    param.ty.starts_with("int")
-        && (NAMES.contains(&name) || name.ends_with("_dim"))
-        && by_target(&info.target).is_some()
+    let is_counted = || {
+        let of_first =
+            |schema: &Schema| schema.namespace == "aten" && !COUNT_OTHERS.contains(&schema.name.as_str());
+        by_target(&info.target).is_some() || info.schema.as_ref().is_some_and(of_first)
+    };
+    param.ty.starts_with("int") && (NAMES.contains(&name) || name.ends_with("_dim")) && is_counted()
 }
 
 /// `n` of `count`, counted from the front.

@@ -11,6 +11,7 @@ use super::run::{Digest, RankRun};
 use crate::graph::{Dim, NodeId, Tensor, Value};
 use crate::ops::{Collective, Kind, OpInfo, Random};
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What leads where in one graph.
 pub(super) struct Ways<'p, 'g> {
@@ -157,7 +158,7 @@ impl<'p, 'g> Ways<'p, 'g> {
     /// All nodes on the way to what lies at a place, in list order.
     pub(super) fn to(&self, place: &Place) -> Vec<NodeId> {
         let graph = self.program.graph;
-        let mut open: Vec<NodeId> = match place {
+        let open: Vec<NodeId> = match place {
             Place::Output(path) => output_node(graph, path).into_iter().collect(),
             Place::Input(name) => self
                 .program
@@ -168,6 +169,12 @@ impl<'p, 'g> Ways<'p, 'g> {
                 .collect(),
             Place::Effect(_) | Place::World => graph.ids().collect(),
         };
+        self.behind(open)
+    }
+
+    /// Some nodes and all that they depend on, in list order.
+    fn behind(&self, mut open: Vec<NodeId>) -> Vec<NodeId> {
+        let graph = self.program.graph;
         let mut seen: FxHashSet<NodeId> = open.iter().copied().collect();
         while let Some(node) = open.pop() {
             let mut add = |node: NodeId| {
@@ -207,8 +214,15 @@ impl<'p, 'g> Ways<'p, 'g> {
     /// A hash of a call without the values of its tensors.
     fn call(&self, node: NodeId, step: &Step) -> u64 {
         let graph = self.program.graph;
-        let rank = graph.arg(node, 0).and_then(|first| match first {
+        let sized = match step.info.and_then(OpInfo::whole) {
+            Some(whole) => graph.argument(node, whole, "input_sizes"),
+            None => graph.arg(node, 0),
+        };
+        let rank = sized.and_then(|sized| match sized {
             Value::Node(first) => graph.tensor_of(first).map(|tensor| graph.dims(tensor.shape).len() as i64),
+            Value::List(span) if step.info.is_some_and(|info| info.whole().is_some()) => {
+                Some(span.len() as i64)
+            }
             _ => None,
         });
         let mut key = step.key;
@@ -301,10 +315,11 @@ impl<'p, 'g> Ways<'p, 'g> {
         let calls = [0, 1].map(|side| sides[side].uncertain(&sides[side].to(place), trace(side)));
         let count = |side: usize, call: &u64| calls[side].get(call).map_or(0, Vec::len);
         // First what the graph after does: it is the one that is asked about.
-        let (side, node) = [1, 0].into_iter().find_map(|side| {
+        let unlike = [1, 0].into_iter().find_map(|side| {
             let unlike = calls[side].iter().filter(|(call, _)| count(0, call) != count(1, call));
             unlike.filter_map(|(_, nodes)| nodes.first()).min().map(|&node| (side, node))
-        })?;
+        });
+        let Some((side, node)) = unlike else { return Ways::may_be_a_law(sides, runs, place) };
         let (ways, which) = (sides[side], ["before", "after"][side]);
         let is_drawn = ways.program.steps.get(node.index()).is_some_and(is_drawn);
         let what = match is_drawn {
@@ -319,6 +334,85 @@ impl<'p, 'g> Ways<'p, 'g> {
             "concrete values differ behind {} of the graph {which}, {what}, {other}",
             ways.words(node)
         ))
+    }
+
+    /// The same, where both graphs make the same calls, and give something else to one that the oracle does not compute:
+    /// whether that may be a law of this one. A factor moves through a convolution, a turn through a function of rows,
+    /// operands change places. So what it is given is made of the same inputs, by the same operators with the same
+    /// constants, whatever the sizes and the order.
+    fn may_be_a_law(sides: [&Ways; 2], runs: [Option<&RankRun>; 2], place: &Place) -> Option<String> {
+        let [one, other] = [runs[0]?, runs[1]?];
+        let nodes = [0, 1].map(|side| sides[side].to(place));
+        // Those that give what no node of the other graph gives.
+        let changed = |side: usize, own: &RankRun, other: &RankRun| -> Vec<NodeId> {
+            let values: FxHashSet<u64> = other.trace.iter().map(|digest| digest.hash).collect();
+            let is_new = |node: &NodeId| {
+                let digest = own.trace.get(node.index());
+                digest.is_some_and(|digest| !values.contains(&digest.hash))
+            };
+            let is_drawn = |node: &NodeId| sides[side].program.steps.get(node.index()).is_some_and(is_drawn);
+            nodes[side].iter().copied().filter(|node| is_drawn(node) && is_new(node)).collect()
+        };
+        let (old, new) = (changed(0, one, other), changed(1, other, one));
+        let first = *new.first()?;
+        let leaves = |side: usize, of: &[NodeId]| -> BTreeSet<BTreeSet<u64>> {
+            of.iter().map(|&node| sides[side].leaves(node)).collect()
+        };
+        let [before, after] = [0, 1].map(|side| sides[side].computed(&nodes[side]));
+        (leaves(0, &old) == leaves(1, &new) && before == after).then(|| {
+            format!(
+                "concrete values differ behind {} of the graph after, which the oracle does not compute and which is given \
+                 the same inputs in another order or at another place: that may come to the same",
+                sides[1].words(first)
+            )
+        })
+    }
+
+    /// The inputs and draws that a node depends on.
+    fn leaves(&self, node: NodeId) -> BTreeSet<u64> {
+        let leaf = |node: &NodeId| match self.program.steps.get(node.index())?.action {
+            Action::Input(index) => Some(u64::from(index)),
+            Action::Call(_) => {
+                let draws = &self.program.draws;
+                let draw = draws.of(*node)?;
+                Some(mix(hash::text(draws.generator(draw)), u64::from(draw.position)))
+            }
+            _ => None,
+        };
+        self.behind(vec![node]).iter().filter_map(leaf).collect()
+    }
+
+    /// How often some nodes make each call that computes, moves or sends values, by operator and constants.
+    fn computed(&self, nodes: &[NodeId]) -> BTreeMap<u64, usize> {
+        let mut all = BTreeMap::default();
+        for &node in nodes {
+            let Some(step) = self.program.steps.get(node.index()) else { continue };
+            let computes = match step.action {
+                Action::Communicate(..) => true,
+                Action::Call(kind) => {
+                    !is_drawn(step) && !matches!(kind, Kind::View(_) | Kind::GetItem | Kind::Fill(_))
+                }
+                _ => false,
+            };
+            if computes {
+                let stated = stated(self.program.graph, node, step.info);
+                let constants = stated.into_iter().filter(|(_, value)| !self.holds_tensors(*value));
+                let call =
+                    constants.fold(step.key, |key, (param, value)| mix(mix(key, param), self.value(value)));
+                *all.entry(call).or_default() += 1;
+            }
+        }
+        all
+    }
+
+    fn holds_tensors(&self, value: Value) -> bool {
+        match value {
+            Value::Node(_) => true,
+            Value::List(span) => {
+                self.program.graph.values(span).iter().any(|&value| self.holds_tensors(value))
+            }
+            _ => false,
+        }
     }
 
     /// Of the nodes on the way to a place, the first with thresholds that gives what no node of the other graph gives.

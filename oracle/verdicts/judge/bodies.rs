@@ -18,7 +18,7 @@
 //! It does not unroll loops, nor compare a branch with what stands elsewhere. Bodies of `flex_attention` are told apart
 //! in the same way, and count as functions where they are not recorded.
 
-use crate::graph::{Editor, Graph, NodeId, Op, OrderingEdge, Out, Tensor, Transcriber, Value};
+use crate::graph::{Editor, Graph, NodeId, Op, OrderingEdge, Out, Tags, Tensor, Transcriber, Value};
 use crate::ops::{Kind, OpInfo, Ops};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
@@ -256,6 +256,8 @@ impl<'g> Inliner<'g> {
         let mut map = vec![None; body.len()];
         let mut given = expansion.given.iter();
         let mut nodes = Vec::new();
+        let custom =
+            graph.tags(id).and_then(|tags| tags.custom).map(|custom| self.to.intern(graph.text(custom)));
         for inner in body.ids() {
             match body.node(inner).op {
                 Op::Placeholder => {
@@ -266,6 +268,11 @@ impl<'g> Inliner<'g> {
                     let name = self.fresh_name(&format!("{}_{}", graph.name(id), body.name(inner)));
                     let new = Transcriber { from: body, to: &mut self.to, map: &mut map }.node(inner, &name);
                     self.rename_attribute(new, body, inner, graph.name(id));
+                    // It runs on the stream of the call, unless it names one.
+                    let own = self.to.tags(new).cloned().unwrap_or_default();
+                    if custom.is_some() && own.custom.is_none() {
+                        self.to.node_mut(new).tags = self.to.intern_tags(Tags { custom, ..own });
+                    }
                     map[inner.index()] = Some(new);
                     nodes.push(new);
                 }

@@ -12,7 +12,7 @@
 //! A call stays as it is where something takes its results as a whole, where what is copied has gaps between its elements
 //! or does not begin its storage, or where an argument is a list of views.
 
-use crate::graph::{Editor, Graph, NodeId, Op, Out, Tensor, Value, layout};
+use crate::graph::{Editor, Graph, NodeId, Op, Out, Tags, Tensor, Value, layout};
 
 const OPERATOR: &str = "higher_order.auto_functionalized_v2";
 const KERNEL: &str = "higher_order.triton_kernel_wrapper_functional";
@@ -28,10 +28,17 @@ pub(super) fn written_out(graph: &Graph) -> Option<Graph> {
     let mut editor = Editor::new(graph);
     let mut is_changed = false;
     for id in calls {
+        let first = editor.graph().len();
         let written = match graph.target(id) {
             OPERATOR => operator(&mut editor, id),
             _ => kernel(&mut editor, id),
         };
+        // All of it runs on the stream of the call.
+        let custom = graph.tags(id).and_then(|tags| tags.custom);
+        let tags = editor.graph_mut().intern_tags(Tags { custom, ..Tags::default() });
+        for new in (first..editor.graph().len()).map(|at| NodeId(at as u32)) {
+            editor.graph_mut().node_mut(new).tags = tags;
+        }
         is_changed |= written.is_some();
     }
     is_changed.then(|| editor.finish())

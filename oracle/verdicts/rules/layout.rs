@@ -1,4 +1,4 @@
-//! Whether an equality rests on strides that nobody knows.
+//! Whether an equality rests on strides that nobody knows, or on what a custom operator makes of other strides.
 //!
 //! # The idea
 //!
@@ -8,14 +8,22 @@
 //! not believed, unless it is the same view of the same calls as before. That convicts nobody: the guess, or the record,
 //! may be right.
 //!
+//! The same call of the same inputs that is recorded with other strides than before is in doubt too: one of the records is
+//! not true.
+//!
+//! A custom operator, or the body of a higher-order one, may be a kernel that takes rows to lie side by side. So where one
+//! is given a tensor of other strides than before, what it gives is not known, whatever the tensor holds.
+//!
 //! # What it does not do
 //!
-//! It does not ask whether what such a view shows is read.
+//! It does not ask whether what such a view shows is read, nor whether a custom operator minds where in its storage a
+//! tensor begins: members of a bucket begin anywhere.
 
+use super::overlap::strides_in_memory;
 use super::{Code, Evidence, Reason};
 use crate::graph::{Graph, NodeId, Op, TensorId};
 use crate::ops::shape::leaves_strides_open;
-use crate::ops::{Kind, OpInfo, View};
+use crate::ops::{Kind, OpInfo, Schema, View, by_target};
 
 /// Why what is equal is not believed; `None` where it is.
 pub(super) fn doubt(evidence: &Evidence) -> Option<Reason> {
@@ -41,15 +49,22 @@ pub(super) fn doubt(evidence: &Evidence) -> Option<Reason> {
             }
         });
         // The same call of the same inputs gives the same memory: records that differ are not both true.
-        let is_doubtful = |twin: NodeId| {
-            let is_recorded_otherwise = is_call
+        let is_recorded_otherwise = |twin: NodeId| {
+            is_call
                 && is_the_same
                 && !is_any(&is_unknown)
                 && other_strides((old, twin), (new, id))
-                && leaves_strides_open(new, &after.ops, id);
-            old.is_guessed(twin) || is_recorded_otherwise
+                && leaves_strides_open(new, &after.ops, id)
         };
-        is_unknown[id.index()] = new.is_guessed(id) || is_passed_on || twin.is_some_and(is_doubtful);
+        let is_guessed = new.is_guessed(id) || twin.is_some_and(|twin| old.is_guessed(twin));
+        if !is_guessed && twin.is_some_and(is_recorded_otherwise) {
+            return Some(Code::NotRecorded.because(format!(
+                "{} is the same call of the same inputs as before, and recorded with other strides; its operator does not \
+                 tell which are true",
+                new.name(id)
+            )));
+        }
+        is_unknown[id.index()] = is_guessed || is_passed_on;
         is_kept[id.index()] = is_the_same;
     }
     let depends = |&id: &NodeId| {
@@ -62,6 +77,14 @@ pub(super) fn doubt(evidence: &Evidence) -> Option<Reason> {
         });
         is_view && !is_kept[id.index()]
     };
+    if let Some((id, input)) = given_otherwise(evidence) {
+        return Some(Code::NotRecorded.because(format!(
+            "{} calls {}, which may depend on strides, and {} has others than what it was given before",
+            new.name(id),
+            new.target(id),
+            new.name(input)
+        )));
+    }
     let found = new.ids().filter(depends).find_map(|id| {
         let &input = after.edges.inputs(id).first()?;
         (is_unknown.get(input.index()) == Some(&true)).then_some((id, input))
@@ -72,6 +95,38 @@ pub(super) fn doubt(evidence: &Evidence) -> Option<Reason> {
         new.name(id),
         new.name(input)
     )))
+}
+
+/// A call of a custom operator that is given a tensor of other strides than before, and the tensor.
+fn given_otherwise(evidence: &Evidence) -> Option<(NodeId, NodeId)> {
+    let (before, after) = (&evidence.before, &evidence.after);
+    let is_custom = |info: &&OpInfo| {
+        let is_of_pytorch = |schema: &Schema| ["aten", "prims"].contains(&schema.namespace.as_str());
+        matches!(info.kind, Kind::Opaque | Kind::Unknown)
+            && !info.schema.as_ref().is_some_and(is_of_pytorch)
+            && (by_target(&info.target).is_none() || info.target.starts_with("higher_order."))
+    };
+    // Where names do not say which call it was: as often as both graphs make it, the one in its place.
+    let in_place = |id: NodeId| {
+        let calls = |graph: &Graph| -> Vec<NodeId> {
+            let target = after.graph.target(id);
+            graph.ids().filter(|&call| graph.target(call) == target).collect()
+        };
+        let (old, new) = (calls(before.graph), calls(after.graph));
+        let place = new.iter().position(|&call| call == id).filter(|_| old.len() == new.len())?;
+        old.get(place).copied()
+    };
+    after.graph.ids().find_map(|id| {
+        after.ops.call(after.graph, id).filter(is_custom)?;
+        let twin = evidence.correspondence.before_of[id.index()].or_else(|| in_place(id))?;
+        let (was, is) = (before.graph.inputs(twin), after.graph.inputs(id));
+        let is_alike = |pair: &(&NodeId, &NodeId)| {
+            strides_in_memory(before.graph, *pair.0) == strides_in_memory(after.graph, *pair.1)
+        };
+        let pairs_up = was.len() == is.len() && before.graph.target(twin) == after.graph.target(id);
+        let (_, &input) = was.iter().zip(&is).filter(|_| pairs_up).find(|pair| !is_alike(pair))?;
+        Some((id, input))
+    })
 }
 
 /// Whether the strides of a result follow from those of the first input.

@@ -31,6 +31,7 @@ mod demanded;
 mod device;
 mod draws;
 pub mod eager;
+mod events;
 mod evidence;
 mod executed;
 mod exposure;
@@ -335,9 +336,10 @@ pub static CATALOGUE: &[Rule<Rewrites>] = &[
         id: "rewrite/overlapping-writes",
         severity: Severity::Soundness,
         passes: REWRITES,
-        statement: "No call writes through a tensor two elements of which lie in one place, where it did not before; fills \
-                    and copies of one number apart.",
-        reason: "Which of the two writes stays depends on the kernel.",
+        statement: "No call writes through a tensor two elements of which lie in one place, nor into what it reads as \
+                    another argument, where it did not before; fills, copies of one number and functions of \
+                    corresponding elements apart.",
+        reason: "What stays, or is read, depends on the order in which the kernel works.",
         check: overlap::written_apart,
     },
     Rule {

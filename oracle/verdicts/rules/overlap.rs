@@ -12,9 +12,13 @@
 //! of `as_strided` or `unfold`), which of two writes stays depends on the order in which a kernel writes. Strides are
 //! those recorded. Fills, and copies of one number, write the same everywhere, and are let pass. Of symbolic sizes only a
 //! stride of 0 is seen.
+//!
+//! Nor does PyTorch look, in most operators, whether what is written (`out=`, members of lists, what a custom operator
+//! writes) is read as another argument. A product of matrices into one of its factors gives other numbers; what other
+//! operators make of it is not known.
 
 use super::{AnalyzedGraph, Checked, Code, Evidence, Stage};
-use crate::analysis::storages::{StorageIndex, Storages};
+use crate::analysis::storages::{Sharing, StorageIndex, Storages};
 use crate::graph::{Dim, DimsId, Graph, NodeId, layout};
 use crate::ops::{Bound, Fill, Kind, Matmul, Move, OpInfo, Ops, Random, Schema};
 use rustc_hash::FxHashMap;
@@ -102,28 +106,26 @@ fn refusal(graph: &Graph, info: &OpInfo, storages: &Storages, id: NodeId) -> Opt
     if !(is_copy || by_index || info.kind.is_elementwise()) {
         return None;
     }
-    let target = schema.params.iter().find(|param| param.write && !param.keyword_only)?;
-    let into = bound.node(&target.name)?;
-    let window = Window::of(graph, storages, into)?;
-    let others = schema.params.iter().filter(|param| param.name != target.name);
     // By a mask one number is filled in.
     let is_number = |node| graph.tensor_of(node).is_some_and(|tensor| graph.numel(tensor) == Some(1));
-    let others: Vec<(NodeId, Window)> = others
-        .flat_map(|param| bound.nodes(&param.name))
-        .filter(|&node| !(by_index && is_number(node)))
-        .filter_map(|node| Some((node, Window::of(graph, storages, node)?)))
-        .filter(|(_, of)| of.storage == window.storage)
-        .collect();
-    let name = graph.name(into);
-    let is_whole =
-        |of: &Window| (of.start, of.end, &of.strides) == (window.start, window.end, &window.strides);
-    let meets = |of: &Window| {
-        let is_let_pass = is_whole(of) && !by_index;
-        window.is_dense && of.is_dense && of.start < window.end && window.start < of.end && !is_let_pass
-    };
-    let (other, of) = others.iter().find(|(_, of)| meets(of))?;
-    let shares = if is_whole(of) { "shares" } else { "partly shares" };
-    Some(format!("{name} is written in place, and {shares} memory with {}", graph.name(*other)))
+    schema.params.iter().filter(|param| param.write).find_map(|target| {
+        let into = bound.node(&target.name)?;
+        let window = Window::of(graph, storages, into)?;
+        let is_let_pass = |of: &Window| of.is_whole(&window) && !by_index;
+        let meets = |of: &Window| window.is_dense && of.is_dense && of.meets(&window) && !is_let_pass(of);
+        let others = schema.params.iter().filter(|param| param.name != target.name);
+        let (other, of) = others
+            .flat_map(|param| bound.nodes(&param.name))
+            .filter(|&node| !(by_index && is_number(node)))
+            .filter_map(|node| Some((node, Window::of(graph, storages, node)?)))
+            .find(|(_, of)| meets(of))?;
+        let shares = if of.is_whole(&window) { "shares" } else { "partly shares" };
+        Some(format!(
+            "{} is written in place, and {shares} memory with {}",
+            graph.name(into),
+            graph.name(other)
+        ))
+    })
 }
 
 /// Sizes and strides of a tensor, as many of one as of the other.
@@ -176,6 +178,15 @@ impl Window {
         let end = start.checked_add(count.checked_mul(itemsize)?)?;
         let repeats = strides.iter().min() == Some(&0);
         Some(Window { storage, start, end, strides, is_dense, repeats })
+    }
+
+    fn is_whole(&self, other: &Window) -> bool {
+        let of = |window: &Window| (window.storage, window.start, window.end);
+        of(self) == of(other) && self.strides == other.strides
+    }
+
+    fn meets(&self, other: &Window) -> bool {
+        self.storage == other.storage && self.start < other.end && other.start < self.end
     }
 }
 
@@ -254,17 +265,104 @@ fn written_over(side: &AnalyzedGraph, id: NodeId, known: &mut Layouts) -> Vec<(N
     written.filter_map(share).collect()
 }
 
-/// No call writes through a tensor whose elements share memory, where it did not before.
+/// What a call writes while it reads it as another argument, and whether that certainly changes what comes out. Whoever
+/// takes corresponding elements may write where it reads; `refused` says which of these PyTorch refuses.
+fn written_while_read(side: &AnalyzedGraph, id: NodeId) -> Option<(NodeId, NodeId, bool)> {
+    let (graph, storages) = (side.graph, side.storages());
+    let info = side.ops.call(graph, id)?;
+    let schema = info.schema.as_ref().filter(|schema| schema.mutated().next().is_some())?;
+    let is_left_out = match info.kind {
+        // A gather in place sends what lies in the slot that it fills.
+        Kind::Collective(_) | Kind::Wait | Kind::Resize | Kind::Sync(_) | Kind::Effect => true,
+        Kind::Fill(_) | Kind::MaskedFill | Kind::Move(Move::Copy | Move::Clone) => true,
+        kind => kind.is_elementwise() || BY_INDEX.contains(&schema.name.as_str()),
+    };
+    if is_left_out {
+        return None;
+    }
+    let bound = Bound::new(graph, id, schema).ok()?;
+    let is_foreach = schema.namespace == "aten" && schema.name.starts_with("_foreach_");
+    let is_certain = is_foreach
+        || match info.kind {
+            Kind::Matmul(_) => true,
+            Kind::Move(movement) => matches!(
+                movement,
+                Move::Cat
+                    | Move::Stack
+                    | Move::IndexSelect
+                    | Move::Gather
+                    | Move::ChunkCat
+                    | Move::SplitWithSizesCopy
+            ),
+            _ => false,
+        };
+    // A member goes with the member in its place, a bias is added element by element, and sums run over what was given.
+    let are_elements = |param: usize, (into, read): (usize, usize)| match info.kind {
+        _ if is_foreach => into == read,
+        Kind::Matmul(_) => param == 0 && schema.name.contains("add"),
+        kind => kind == Kind::Cumsum,
+    };
+    let is_same = |a, b| {
+        let windows = Window::of(graph, storages, a).zip(Window::of(graph, storages, b));
+        windows.is_some_and(|(a, b)| a.is_whole(&b))
+    };
+    let mut doubt = None;
+    for written in schema.params.iter().filter(|param| param.write) {
+        for (at, into) in bound.nodes(&written.name).into_iter().enumerate() {
+            for (index, param) in schema.params.iter().enumerate().filter(|(_, param)| !param.write) {
+                for (place, read) in bound.nodes(&param.name).into_iter().enumerate() {
+                    let sharing = storages.alias(into, read);
+                    if sharing == Sharing::No || are_elements(index, (at, place)) && is_same(into, read) {
+                        continue;
+                    }
+                    // Members come one after the other, or beside each other on a GPU.
+                    let is_later = !is_foreach || place >= at;
+                    if is_certain && sharing == Sharing::Must && is_later {
+                        return Some((into, read, true));
+                    }
+                    doubt.get_or_insert((into, read, false));
+                }
+            }
+        }
+    }
+    doubt
+}
+
+/// No call writes through a tensor whose elements share memory, nor into what it reads, where it did not before.
 pub(super) fn written_apart(evidence: &Evidence) -> Checked {
     let (before, after) = (&evidence.before, &evidence.after);
     let (mut findings, mut doubt) = (Vec::new(), None);
     let (mut of_before, mut of_after) = (Layouts::default(), Layouts::default());
     for id in after.graph.ids() {
+        let twin = evidence.correspondence.before_of[id.index()];
+        let was_read = |certain: bool| {
+            let was = twin.and_then(|twin| written_while_read(before, twin));
+            was.is_some_and(|(_, _, was_certain)| was_certain || !certain)
+        };
+        if let Some((into, read, certain)) = written_while_read(after, id).filter(|found| !was_read(found.2))
+        {
+            let [name, into_name, read_name] = [id, into, read].map(|id| after.graph.name(id));
+            if certain {
+                let title = format!("{name} writes into {into_name} while it reads {read_name}");
+                let finding = evidence.finding("rewrite/overlapping-writes", Stage::After, title);
+                findings.push(
+                    finding
+                        .after_nodes(evidence, [id, into, read])
+                        .expected("what a call writes shares no memory with what else it is given")
+                        .observed(format!("{into_name} and {read_name} share memory")),
+                );
+                continue;
+            }
+            let why = format!(
+                "{name} writes into {into_name} and reads {read_name}, which may be the same memory: what it gives then is \
+                 not known"
+            );
+            doubt.get_or_insert(Code::MayShareMemory.because(why));
+        }
         let over = written_over(after, id, &mut of_after);
         if over.is_empty() {
             continue;
         }
-        let twin = evidence.correspondence.before_of[id.index()];
         if twin.is_some_and(|twin| !written_over(before, twin, &mut of_before).is_empty()) {
             continue;
         }

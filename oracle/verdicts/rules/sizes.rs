@@ -244,8 +244,10 @@ enum Way {
     Hints,
     /// Multiples of the hints, one symbol's another than the next one's.
     Multiples,
-    /// Small numbers, no two of which are equal.
+    /// Small numbers, no two of which are equal, each larger than the last one's.
     Distinct,
+    /// The same, each smaller than the last one's.
+    Falling,
     /// Large ones.
     Large,
     /// The hints so many times.
@@ -255,10 +257,11 @@ enum Way {
 }
 
 /// They are tried in this order.
-const WAYS: [Way; 9] = [
+const WAYS: [Way; 10] = [
     Way::Hints,
     Way::Multiples,
     Way::Distinct,
+    Way::Falling,
     Way::Large,
     Way::Times(2),
     Way::Times(3),
@@ -268,7 +271,7 @@ const WAYS: [Way; 9] = [
 ];
 
 /// Sizes at which a pair is looked at, at most.
-const MOST: usize = 5;
+const MOST: usize = 6;
 
 /// Steps of a search for values that fit the guards, at most.
 const STEPS: usize = 4096;
@@ -281,6 +284,7 @@ impl Way {
             Way::Hints => symbol.hint.or_else(|| symbol.unbacked.then_some(distinct))?,
             Way::Multiples => symbol.hint.map_or(Some(distinct + 1), |hint| hint.checked_mul(at + 2))?,
             Way::Distinct => distinct,
+            Way::Falling => 61 - distinct,
             Way::Large => 1009 + 2 * distinct,
             Way::Times(times) => symbol.hint?.checked_mul(times)?,
             Way::Equal(value) => value,

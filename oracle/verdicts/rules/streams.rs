@@ -4,10 +4,11 @@
 //! before and one of these is new. With races before, nothing is said of new calls. The same holds of memory that is
 //! freed early. What the caller gets has two readers: the stream on which the graph is called, and the host.
 
-use super::{AnalyzedGraph, Checked, Code, Evidence, Finding, Reason, Stage};
+use super::{AnalyzedGraph, Checked, Code, Evidence, Finding, Reason, Stage, events};
 use crate::analysis::StorageIndex;
-use crate::analysis::streams::{Named, Race, Streams, are_asked, are_several, has_device};
+use crate::analysis::streams::{Named, Race, Streams, are_asked, are_several, has_device, number};
 use crate::graph::{Graph, NodeId, Op};
+use crate::ops::Sync;
 use std::collections::BTreeSet;
 
 /// Of passes whose graphs are not looked at like this: a doubt, where one of them runs on several streams. `what`: the
@@ -24,9 +25,9 @@ pub(super) fn unlooked<'e, 'a: 'e>(
 }
 
 /// What one graph does on its streams.
-struct Side<'e, 'a> {
-    of: &'e AnalyzedGraph<'a>,
-    streams: Streams,
+pub(super) struct Side<'e, 'a> {
+    pub(super) of: &'e AnalyzedGraph<'a>,
+    pub(super) streams: Streams,
 }
 
 impl<'e, 'a> Side<'e, 'a> {
@@ -45,6 +46,25 @@ impl<'e, 'a> Side<'e, 'a> {
         });
         let streams = streams.map_err(|unclear| Code::StreamsNotKnown.because(unclear.tell(of.graph)))?;
         Ok(Side { of, streams })
+    }
+
+    /// The calls, in list order.
+    pub(super) fn calls(&self) -> impl Iterator<Item = NodeId> {
+        self.of.graph.ids().filter(|&id| self.of.graph.node(id).op == Op::Call)
+    }
+
+    /// How a call orders streams.
+    pub(super) fn sync(&self, id: NodeId) -> Option<Sync> {
+        self.of.ops.call(self.of.graph, id)?.sync()
+    }
+
+    /// The calls that do one of these to an event, and the number of that.
+    pub(super) fn events(&self, wanted: &[Sync]) -> Vec<(i64, NodeId)> {
+        let of = |id: NodeId| Some((number(self.of.graph, &self.of.ops, id, 0).ok()?, id));
+        self.calls()
+            .filter(|&id| self.sync(id).is_some_and(|sync| wanted.contains(&sync)))
+            .filter_map(of)
+            .collect()
     }
 
     fn races(&self) -> Vec<Race> {
@@ -214,6 +234,9 @@ pub(super) fn ordered(evidence: &Evidence) -> Checked {
                     .observed("it does not"),
             );
         }
+    }
+    if doubt.is_none() {
+        doubt = events::doubt(evidence, &before, &after);
     }
     Checked::found(findings, doubt)
 }

@@ -2,15 +2,13 @@
 
 use super::layout::{self, Edge, Layout};
 use super::legend::Legend;
-use super::style::{self, role_colours};
+use super::style::{self, MARGIN, STRIPE, number, role_colours, text_width};
 use crate::format::picture::{Picture, Role, Sketch, Tie, escape_xml, shorten};
 use crate::format::text;
 use crate::graph::{Graph, NodeId};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// Width of a character of the monospaced font, per unit of size.
-const CHARACTER: f64 = 0.605;
 const NAME_SIZE: f64 = 12.0;
 const TEXT_SIZE: f64 = 10.5;
 /// Characters of a line in a box at most.
@@ -21,13 +19,9 @@ const FAR: usize = 8;
 const MISSING: usize = 3;
 const LINE_HEIGHT: f64 = 14.0;
 const PADDING: f64 = 7.0;
-/// Room around the drawing.
-pub(super) const MARGIN: f64 = 24.0;
 /// Height of the gap between two rows, and what is added where edges run far to the side.
 const GAP: f64 = 26.0;
 const GAP_EXTRA: f64 = 46.0;
-/// Width of the stripe that shows the group.
-pub(super) const STRIPE: f64 = 7.0;
 /// The legend is at least this wide.
 const LEGEND_WIDTH: f64 = 720.0;
 
@@ -56,10 +50,6 @@ fn label(graph: &Graph, id: NodeId, sketch: &Sketch) -> Label {
     let width = first.max(rest) + 2.0 * PADDING + stripe;
     let height = LINE_HEIGHT * lines.len() as f64 + 9.0;
     Label { lines, index, width, height }
-}
-
-pub(super) fn text_width(text: &str, size: f64) -> f64 {
-    text.chars().count() as f64 * size * CHARACTER
 }
 
 /// Vertical extent of the rows.
@@ -146,12 +136,6 @@ fn arrow(id: &str, colour: &str) -> String {
         "<marker id=\"{id}\" viewBox=\"0 0 8 8\" refX=\"7\" refY=\"4\" markerWidth=\"7\" markerHeight=\"7\" \
          markerUnits=\"userSpaceOnUse\" orient=\"auto\"><path d=\"M0,0.8 L8,4 L0,7.2 z\" fill=\"{colour}\"/></marker>\n"
     )
-}
-
-/// A coordinate with one digit behind the point.
-pub(super) fn number(x: f64) -> String {
-    let text = format!("{x:.1}");
-    text.strip_suffix(".0").map(str::to_string).unwrap_or(text)
 }
 
 fn rows(layout: &Layout, labels: &[Label], ends: &[Edge], top: f64, gap: f64) -> Rows {

@@ -1,7 +1,6 @@
 //! What the colours and lines of a picture mean: only what occurs in it.
 
-use super::draw::{MARGIN, STRIPE, number, text_width};
-use super::style::{self, role_colours};
+use super::style::{self, MARGIN, STRIPE, number, role_colours, text_width};
 use crate::format::picture::{Picture, Role, Tie, escape_xml, shorten};
 use crate::graph::{Graph, Group};
 use crate::ops::Collective;

@@ -3,6 +3,24 @@
 use crate::format::picture::Role;
 use crate::ops::Collective;
 
+/// Width of a character of the monospaced font, per unit of size.
+const CHARACTER: f64 = 0.605;
+/// Room around the drawing.
+pub(super) const MARGIN: f64 = 24.0;
+/// Width of the stripe that shows the group.
+pub(super) const STRIPE: f64 = 7.0;
+
+/// The width of a text in letters of this size.
+pub(super) fn text_width(text: &str, size: f64) -> f64 {
+    text.chars().count() as f64 * size * CHARACTER
+}
+
+/// A coordinate with one digit behind the point.
+pub(super) fn number(x: f64) -> String {
+    let text = format!("{x:.1}");
+    text.strip_suffix(".0").map(str::to_string).unwrap_or(text)
+}
+
 /// Fill, border and text of a box.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(in crate::format) struct Colours {

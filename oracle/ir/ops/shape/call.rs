@@ -1,8 +1,8 @@
 //! One call as a rule sees it: operands with shape, strides and dtype, and the other arguments by name.
 
+use super::layout::{elementwise, is_contiguous};
 use super::size::{Size, Sizes, contiguous, text};
-use super::view::Given;
-use super::window::{NoWindow, Shown, Window, dimension, distinct_dimensions};
+use super::window::{Given, NoWindow, Shown, Window, dimension, distinct_dimensions};
 use super::{Output, ShapeError, TensorMeta};
 use crate::graph::{Dtype, DtypeClass, Graph, NodeId, Out, Span, Tensor, Value};
 use crate::ops::{Bound, Kind, OpInfo, Param, Schema};
@@ -391,6 +391,23 @@ impl TensorMeta {
     /// A fresh tensor whose strides the rule does not fix.
     pub(super) fn loose(shape: impl Into<Sizes>, dtype: Option<Dtype>) -> TensorMeta {
         TensorMeta { shape: shape.into(), stride: None, offset: Size::Unknown, dtype }
+    }
+
+    /// A fresh tensor whose strides follow those of `operands`.
+    pub(super) fn like(operands: &[TensorMeta], shape: Sizes, dtype: Option<Dtype>) -> TensorMeta {
+        let parts: Option<Vec<(&[Size], &[Size])>> =
+            operands.iter().map(|t| Some((t.shape.as_slice(), t.strides().ok()?))).collect();
+        let stride = parts.and_then(|parts| elementwise(&shape, &parts));
+        TensorMeta { shape, stride, offset: Size::Known(0), dtype }
+    }
+
+    /// A copy that is contiguous if the original is; else PyTorch's implementations differ in the strides.
+    pub(super) fn packed(&self) -> TensorMeta {
+        let contiguous = self.stride.as_ref().and_then(|s| is_contiguous(&self.shape, s));
+        match contiguous {
+            Some(true) => TensorMeta::fresh(self.shape.clone(), self.dtype),
+            _ => TensorMeta::loose(self.shape.clone(), self.dtype),
+        }
     }
 
     /// What a window shows.

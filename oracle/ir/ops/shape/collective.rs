@@ -2,7 +2,6 @@
 //! `torch/csrc/distributed/c10d/Functional.cpp`.
 
 use super::call::{Call, Rule, Stop, fault};
-use super::moves::packed;
 use super::size::{Size, Sizes};
 use super::{Inferred, TensorMeta, many, one};
 use crate::graph::Value;
@@ -18,13 +17,13 @@ pub(super) fn infer(call: &Call, kind: Collective) -> Rule<Inferred> {
             let group = group_size(call)?;
             each(call, |t| scattered(call, t, group))
         }
-        Collective::AllReduce if is_coalesced(call) => each(call, |t| Ok(packed(&t))),
+        Collective::AllReduce if is_coalesced(call) => each(call, |t| Ok(t.packed())),
         Collective::AllReduce => each(call, |t| Ok(TensorMeta::fresh(t.shape, t.dtype))),
-        Collective::Broadcast => each(call, |t| Ok(packed(&t))),
+        Collective::Broadcast => each(call, |t| Ok(t.packed())),
         Collective::AllToAll => all_to_all(call),
         Collective::ShardDimAllToAll => shard_dim(call),
         Collective::Send => each(call, |t| Ok(TensorMeta::fresh(vec![Size::Known(0)], t.dtype))),
-        Collective::Recv => each(call, |t| Ok(packed(&t))),
+        Collective::Recv => each(call, |t| Ok(t.packed())),
         Collective::PointToPoint => point_to_point(call),
         Collective::Barrier | Collective::Other | Collective::LowContention => Err(Stop::Undecided),
     }
@@ -36,7 +35,7 @@ pub(super) fn wait(call: &Call) -> Rule<Inferred> {
 }
 
 fn packed_or_same(tensor: TensorMeta) -> TensorMeta {
-    let stride = packed(&tensor).stride;
+    let stride = tensor.packed().stride;
     TensorMeta { stride, ..tensor }
 }
 
@@ -148,7 +147,7 @@ fn point_to_point(call: &Call) -> Rule<Inferred> {
         return fault(format!("{} operations on {} tensors", ops.len(), tensors.len()));
     }
     let result = ops.iter().zip(tensors).map(|(op, tensor)| match op {
-        Value::Str(op) if call.graph.text(*op) == "irecv" => packed(&tensor),
+        Value::Str(op) if call.graph.text(*op) == "irecv" => tensor.packed(),
         _ => TensorMeta::fresh(vec![Size::Known(0)], tensor.dtype),
     });
     many(result)

@@ -1,8 +1,6 @@
 //! Rules of operators that make tensors of one value, sequences and random draws.
 
 use super::call::{Call, Operand, Rule, Stop, fault};
-use super::moves::packed;
-use super::pointwise::like;
 use super::promote::DEFAULT_FLOAT;
 use super::size::{Size, Sizes, contiguous, numel};
 use super::{Inferred, Output, TensorMeta, many, one};
@@ -21,7 +19,7 @@ pub(super) fn fill(call: &Call, kind: Fill) -> Rule<Inferred> {
         {
             return fault(format!("the value of fill has no dimensions, got {}", call.text(&value.shape)));
         }
-        return one(packed(&call.tensor("self")?));
+        return one(call.tensor("self")?.packed());
     }
     let default = match kind {
         Fill::Full => full_dtype(call)?,
@@ -38,7 +36,7 @@ pub(super) fn random(call: &Call, kind: Random) -> Rule<Inferred> {
                 draws(call, tensor.dtype)?;
             }
             probable(call)?;
-            one(packed(&tensor))
+            one(tensor.packed())
         }
         Random::NativeDropout => {
             let input = call.tensor("input")?;
@@ -50,8 +48,8 @@ pub(super) fn random(call: &Call, kind: Random) -> Rule<Inferred> {
             }
             // Of a tensor without elements, the mask is a copy.
             let dtype = if numel(&input.shape) == Size::Known(0) { None } else { Some(Dtype::Bool) };
-            let mask = like(std::slice::from_ref(&input), input.shape.clone(), dtype);
-            many([like(std::slice::from_ref(&input), input.shape.clone(), input.dtype), mask])
+            let mask = TensorMeta::like(std::slice::from_ref(&input), input.shape.clone(), dtype);
+            many([TensorMeta::like(std::slice::from_ref(&input), input.shape.clone(), input.dtype), mask])
         }
         _ => {
             let inferred = sized(call, Some(DEFAULT_FLOAT))?;
@@ -177,7 +175,7 @@ fn sized(call: &Call, default: Option<Dtype>) -> Rule<Inferred> {
     one(match call.word("memory_format") {
         Some("contiguous_format" | "torch.contiguous_format") => TensorMeta::fresh(shape, dtype),
         _ if formatted => TensorMeta::loose(shape, dtype),
-        _ => like(&[model], shape, dtype),
+        _ => TensorMeta::like(&[model], shape, dtype),
     })
 }
 

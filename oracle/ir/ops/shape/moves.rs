@@ -4,7 +4,6 @@
 use super::call::{Call, Rule, Stop, fault};
 use super::layout::is_contiguous;
 use super::packing::Packing;
-use super::pointwise::like;
 use super::promote::ResultType;
 use super::size::{Size, Sizes, numel};
 use super::view::{window, windows};
@@ -29,7 +28,7 @@ pub(super) fn infer(call: &Call, kind: Move) -> Rule<Inferred> {
         Move::Flip => {
             let tensor = call.tensor("self")?;
             call.distinct_dims(&call.ints("dims")?, tensor.shape.len())?;
-            one(like(std::slice::from_ref(&tensor), tensor.shape.clone(), tensor.dtype))
+            one(TensorMeta::like(std::slice::from_ref(&tensor), tensor.shape.clone(), tensor.dtype))
         }
         Move::Roll => {
             let tensor = call.tensor("self")?;
@@ -39,7 +38,7 @@ pub(super) fn infer(call: &Call, kind: Move) -> Rule<Inferred> {
             }
             // Nothing else is asked of a tensor without elements.
             if numel(&tensor.shape).known().is_none_or(|n| n == 0) {
-                return one(packed(&tensor));
+                return one(tensor.packed());
             }
             for &dim in &dims {
                 call.shown(dimension(dim, tensor.shape.len()))?;
@@ -48,7 +47,7 @@ pub(super) fn infer(call: &Call, kind: Move) -> Rule<Inferred> {
             if shifts.len() != dims.len().max(1) {
                 return fault(format!("roll by {} along {dims:?}", call.text(&shifts)));
             }
-            one(packed(&tensor))
+            one(tensor.packed())
         }
         Move::Index => index(call),
         Move::IndexSelect => index_select(call),
@@ -62,7 +61,7 @@ pub(super) fn infer(call: &Call, kind: Move) -> Rule<Inferred> {
                 return fault(format!("{} puts {} into {}", call.name(), a.name(), b.name()));
             }
             fits(call, "values", &values.shape, &part)?;
-            one(packed(&tensor))
+            one(tensor.packed())
         }
         Move::Gather => {
             let tensor = call.tensor("self")?;
@@ -75,7 +74,7 @@ pub(super) fn infer(call: &Call, kind: Move) -> Rule<Inferred> {
             if call.schema.param("src").is_some() {
                 scattered(call, &tensor, &index)?;
             }
-            one(packed(&tensor))
+            one(tensor.packed())
         }
         Move::Embedding => {
             let (weight, indices) = (call.tensor("weight")?, call.tensor("indices")?);
@@ -110,7 +109,7 @@ pub(super) fn cast(call: &Call) -> Rule<Inferred> {
     let dtype = call.dtype("dtype").or(tensor.dtype);
     // `to` hands its argument back where there is nothing to convert.
     if call.schema.returns.first().is_some_and(|r| r.alias.is_some()) && dtype == tensor.dtype {
-        return if call.flag("copy") { one(packed(&tensor)) } else { one(tensor) };
+        return if call.flag("copy") { one(tensor.packed()) } else { one(tensor) };
     }
     one(formatted(call, tensor, dtype))
 }
@@ -119,18 +118,9 @@ pub(super) fn cast(call: &Call) -> Rule<Inferred> {
 fn formatted(call: &Call, tensor: TensorMeta, dtype: Option<Dtype>) -> TensorMeta {
     let shape = tensor.shape.clone();
     match call.word("memory_format") {
-        None | Some("preserve_format" | "torch.preserve_format") => like(&[tensor], shape, dtype),
+        None | Some("preserve_format" | "torch.preserve_format") => TensorMeta::like(&[tensor], shape, dtype),
         Some("contiguous_format" | "torch.contiguous_format") => TensorMeta::fresh(shape, dtype),
         Some(_) => TensorMeta::loose(shape, dtype),
-    }
-}
-
-/// A copy that is contiguous if the original is; else PyTorch's implementations differ in the strides.
-pub(super) fn packed(tensor: &TensorMeta) -> TensorMeta {
-    let contiguous = tensor.stride.as_ref().and_then(|s| is_contiguous(&tensor.shape, s));
-    match contiguous {
-        Some(true) => TensorMeta::fresh(tensor.shape.clone(), tensor.dtype),
-        _ => TensorMeta::loose(tensor.shape.clone(), tensor.dtype),
     }
 }
 
@@ -150,7 +140,7 @@ fn clone(call: &Call) -> Rule<Inferred> {
     let tensor = call.tensor(call.param(0))?;
     let contiguous = is_contiguous(&tensor.shape, tensor.strides()?);
     match call.name() {
-        "resolve_conj" => one(packed(&tensor)),
+        "resolve_conj" => one(tensor.packed()),
         "contiguous" => match contiguous {
             Some(true) => one(tensor),
             Some(false) => one(TensorMeta::fresh(tensor.shape, tensor.dtype)),
@@ -204,7 +194,7 @@ fn cat(call: &Call) -> Rule<Inferred> {
         }
     }
     // Images may keep their channels last.
-    let plain = !(4..=5).contains(&rank) || tensors.iter().all(|t| packed(t).stride.is_some());
+    let plain = !(4..=5).contains(&rank) || tensors.iter().all(|t| t.packed().stride.is_some());
     one(if plain { TensorMeta::fresh(shape, dtype) } else { TensorMeta::loose(shape, dtype) })
 }
 
@@ -228,7 +218,7 @@ fn stack(call: &Call) -> Rule<Inferred> {
 fn copy(call: &Call) -> Rule<Inferred> {
     let (into, from) = (call.tensor(call.param(0))?, call.tensor(call.param(1))?);
     fits(call, "the source", &from.shape, &into.shape)?;
-    one(packed(&into))
+    one(into.packed())
 }
 
 fn foreach_copy(call: &Call) -> Rule<Inferred> {
@@ -239,7 +229,7 @@ fn foreach_copy(call: &Call) -> Rule<Inferred> {
     for (into, from) in into.iter().zip(&from) {
         fits(call, "the source", &from.shape, &into.shape)?;
     }
-    many(into.iter().map(packed))
+    many(into.iter().map(TensorMeta::packed))
 }
 
 /// Checks that `src` has the shape of the part that it replaces.
@@ -257,7 +247,7 @@ fn scatter(call: &Call, kind: Move) -> Rule<Inferred> {
     let view = kind.scatters().ok_or(Stop::Undecided)?;
     let part = window(view, Window::contiguous(tensor.shape.clone()), call, 2)?;
     replaces(call, &part.shape)?;
-    let copy = packed(&tensor);
+    let copy = tensor.packed();
     one(match view {
         // It lies where the tensor lies in its storage.
         View::AsStrided | View::Diagonal => TensorMeta { offset: Size::Unknown, ..copy },
@@ -283,7 +273,7 @@ fn pad(call: &Call) -> Rule<Inferred> {
         }
     }
     let dtype = tensor.dtype;
-    one(match packed(&tensor).stride {
+    one(match tensor.packed().stride {
         Some(_) => TensorMeta::fresh(shape, dtype),
         None => TensorMeta::loose(shape, dtype),
     })
@@ -432,7 +422,7 @@ fn index_select(call: &Call) -> Rule<Inferred> {
         }
         None => {}
     }
-    one(match packed(&tensor).stride {
+    one(match tensor.packed().stride {
         Some(_) => TensorMeta::fresh(shape, tensor.dtype),
         None => TensorMeta::loose(shape, tensor.dtype),
     })
@@ -467,7 +457,7 @@ fn chunk_cat(call: &Call) -> Rule<Inferred> {
     }
     let mut shape = first.shape[..dim].to_vec();
     shape.extend([Size::Known(chunks), width]);
-    let plain = tensors.iter().all(|t| packed(t).stride.is_some());
+    let plain = tensors.iter().all(|t| t.packed().stride.is_some());
     one(if plain { TensorMeta::fresh(shape, first.dtype) } else { TensorMeta::loose(shape, first.dtype) })
 }
 

@@ -3,8 +3,8 @@
 
 use super::call::{Call, Rule, Stop, fault};
 use super::create::draws;
-use super::moves::{fits, packed};
-use super::pointwise::{like, to_float};
+use super::moves::fits;
+use super::pointwise::to_float;
 use super::promote::part_of;
 use super::reduce::{dims, without};
 use super::size::{Size, Sizes, numel};
@@ -22,23 +22,23 @@ pub(super) fn infer(call: &Call) -> Rule<Inferred> {
             if tensor.shape.len() < 2 {
                 return fault(format!("{name} of {}", call.text(&tensor.shape)));
             }
-            one(packed(&tensor))
+            one(tensor.packed())
         }
         "uniform" | "normal" | "normal_functional" | "exponential" => {
             let tensor = call.tensor("self")?;
             draws(call, tensor.dtype)?;
-            one(packed(&tensor))
+            one(tensor.packed())
         }
         "index_add"
         | "index_copy"
         | "_unsafe_index_put"
         | "_unsafe_masked_index_put_accumulate"
         | "scatter_reduce"
-        | "random" => one(packed(&call.tensor("self")?)),
+        | "random" => one(call.tensor("self")?.packed()),
         "_adaptive_avg_pool2d_backward" | "nll_loss_backward" => one(loose(&call.tensor("self")?)),
         "_softmax" | "_log_softmax" => softmax(call),
         "_softmax_backward_data" | "_log_softmax_backward_data" => {
-            let grad = packed(&call.tensor("grad_output")?);
+            let grad = call.tensor("grad_output")?.packed();
             one(TensorMeta { dtype: call.dtype("input_dtype").or(grad.dtype), ..grad })
         }
         "max" | "min" | "argmax" | "argmin" | "var" | "var_mean" | "logsumexp" | "linalg_vector_norm" => {
@@ -110,7 +110,7 @@ pub(super) fn infer(call: &Call) -> Rule<Inferred> {
         "randint_like" => {
             let tensor = call.tensor("self")?;
             let dtype = call.dtype("dtype").or(tensor.dtype);
-            one(like(std::slice::from_ref(&tensor), tensor.shape.clone(), dtype))
+            one(TensorMeta::like(std::slice::from_ref(&tensor), tensor.shape.clone(), dtype))
         }
         "randperm" => {
             one(TensorMeta::fresh(vec![call.size("n")?], Some(call.dtype("dtype").unwrap_or(Dtype::I64))))
@@ -156,7 +156,7 @@ fn softmax(call: &Call) -> Rule<Inferred> {
         None | Some(Dtype::F16 | Dtype::BF16) => Some(Dtype::F32),
         Some(dtype) => return fault(format!("{} of {} as a half", call.name(), dtype.name())),
     };
-    one(TensorMeta { dtype, ..packed(&tensor) })
+    one(TensorMeta { dtype, ..tensor.packed() })
 }
 
 fn reduction(call: &Call) -> Rule<Inferred> {

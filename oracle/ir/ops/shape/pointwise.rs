@@ -1,10 +1,8 @@
 //! Rules of elementwise operators: broadcasting, promotion, and strides that follow the operands'.
 
 use super::call::{Call, Operand, Rule, Stop, fault};
-use super::layout::elementwise;
-use super::moves::packed;
 use super::promote::{DEFAULT_FLOAT, ResultType, part_of};
-use super::size::{Size, Sizes};
+use super::size::Size;
 use super::{Inferred, Output, TensorMeta, one};
 use crate::graph::{Dtype, DtypeClass, Value};
 use crate::ops::{Binary, Kind, Unary};
@@ -62,16 +60,8 @@ impl Operands {
     fn fresh(&self, call: &Call, dtype: Option<Dtype>) -> Rule<Inferred> {
         let shapes: Vec<&[Size]> = self.tensors.iter().map(|t| t.shape.as_slice()).collect();
         let shape = call.broadcast(&shapes)?;
-        one(like(&self.tensors, shape, dtype))
+        one(TensorMeta::like(&self.tensors, shape, dtype))
     }
-}
-
-/// A fresh tensor whose strides follow those of `operands`.
-pub(super) fn like(operands: &[TensorMeta], shape: Sizes, dtype: Option<Dtype>) -> TensorMeta {
-    let parts: Option<Vec<(&[Size], &[Size])>> =
-        operands.iter().map(|t| Some((t.shape.as_slice(), t.strides().ok()?))).collect();
-    let stride = parts.and_then(|parts| elementwise(&shape, &parts));
-    TensorMeta { shape, stride, offset: Size::Known(0), dtype }
 }
 
 /// Integers and bools become the default float.
@@ -83,7 +73,7 @@ pub(super) fn unary(call: &Call, kind: Unary) -> Rule<Inferred> {
     let tensor = call.tensor(call.param(0))?;
     let dtype = tensor.dtype.map(|dtype| unary_dtype(call, kind, dtype)).transpose()?;
     let shape = tensor.shape.clone();
-    one(like(&[tensor], shape, dtype))
+    one(TensorMeta::like(&[tensor], shape, dtype))
 }
 
 fn unary_dtype(call: &Call, kind: Unary, dtype: Dtype) -> Rule<Dtype> {
@@ -168,7 +158,7 @@ pub(super) fn binary(call: &Call, kind: Binary) -> Rule<Inferred> {
         Inferred::One(Output::Tensor(tensor)) if composed => {
             let broadcasts = operands.tensors.iter().any(|t| t.shape != tensor.shape);
             let loose = TensorMeta::loose(tensor.shape.clone(), tensor.dtype);
-            one(if broadcasts { loose } else { packed(&tensor) })
+            one(if broadcasts { loose } else { tensor.packed() })
         }
         result => Ok(result),
     }

@@ -1,7 +1,6 @@
 //! Rules of reductions. Source: `aten/src/ATen/native/ReduceOps.cpp`.
 
 use super::call::{Call, Rule, fault};
-use super::moves::packed;
 use super::size::{Size, Sizes};
 use super::{Inferred, TensorMeta, one};
 use crate::graph::{Dtype, DtypeClass, Value};
@@ -31,7 +30,7 @@ pub(super) fn infer(call: &Call, kind: Reduce) -> Rule<Inferred> {
         return fault(format!("{} of {} over no elements", call.name(), call.text(&tensor.shape)));
     }
     if reduced.is_empty() {
-        return one(TensorMeta { dtype, ..packed(&tensor) });
+        return one(TensorMeta { dtype, ..tensor.packed() });
     }
     one(TensorMeta::fresh(without(&tensor.shape, &reduced, call.flag("keepdim")), dtype))
 }
@@ -71,5 +70,5 @@ pub(super) fn cumsum(call: &Call) -> Rule<Inferred> {
     // In place, the result keeps the dtype.
     let own = if call.name().ends_with('_') { tensor.dtype } else { tensor.dtype.map(whole) };
     let dtype = call.dtype("dtype").or(own);
-    one(TensorMeta { dtype, ..packed(&tensor) })
+    one(TensorMeta { dtype, ..tensor.packed() })
 }

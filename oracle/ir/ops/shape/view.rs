@@ -9,33 +9,12 @@
 
 use super::call::{Call, Rule, Stop, fault};
 use super::size::{Size, Sizes, known};
-use super::window::{NoWindow, Viewed, Window, Windows};
+use super::window::{Given, NoWindow, Viewed, Window, Windows};
 use super::{Inferred, TensorMeta, many, one};
 use crate::graph::layout::Numbers;
 use crate::graph::{Dtype, DtypeClass};
 use crate::ops::View;
 use smallvec::smallvec;
-
-/// Who knows the numbers that a call gives.
-pub trait Given {
-    /// Why there is none.
-    type Stop;
-
-    /// The parameter at `index` as a number, a default included; `None` where it is absent or `None`.
-    ///
-    /// # Errors
-    /// It is something else.
-    fn number(&self, index: usize) -> Result<Option<Size>, Self::Stop>;
-
-    /// The same as a list of numbers; a single one counts as a list.
-    ///
-    /// # Errors
-    /// It is something else.
-    fn numbers(&self, index: usize) -> Result<Option<Sizes>, Self::Stop>;
-
-    /// Ends because there is no window.
-    fn stop(&self, why: NoWindow) -> Self::Stop;
-}
 
 /// The arguments of a view, in the order of its schema.
 struct Arguments<'n, G> {

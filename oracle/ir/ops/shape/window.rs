@@ -29,6 +29,27 @@ pub struct Window {
     pub offset: Size,
 }
 
+/// Who knows the numbers that a call gives.
+pub trait Given {
+    /// Why there is none.
+    type Stop;
+
+    /// The parameter at `index` as a number, a default included; `None` where it is absent or `None`.
+    ///
+    /// # Errors
+    /// It is something else.
+    fn number(&self, index: usize) -> Result<Option<Size>, Self::Stop>;
+
+    /// The same as a list of numbers; a single one counts as a list.
+    ///
+    /// # Errors
+    /// It is something else.
+    fn numbers(&self, index: usize) -> Result<Option<Sizes>, Self::Stop>;
+
+    /// Ends because there is no window.
+    fn stop(&self, why: NoWindow) -> Self::Stop;
+}
+
 /// The windows that one view shows: most show one.
 pub type Windows = SmallVec<[Window; 1]>;
 

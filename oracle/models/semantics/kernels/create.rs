@@ -2,11 +2,12 @@
 
 use super::super::block::{Block, whole};
 use super::super::domain::{Domain, Draw, Operand, Outcome, Pointwise, Rounding, raise, refuse};
-use super::super::hash::mix;
+use super::super::hash::{mix, words};
 use super::super::layout::{self, Dims, Window};
 use super::super::number::Number;
 use super::super::program::Step;
 use super::super::rank::{Item, Rank, computed};
+use crate::analysis::draws::order_of_filling;
 use crate::graph::{Dtype, DtypeClass, NodeId, Value};
 use crate::ops::{Binary, Fill, Random};
 
@@ -17,7 +18,9 @@ impl<D: Domain> Rank<'_, D> {
         // What draws nothing needs no key of its own.
         let Some(draw) = draws.of(node) else { return 0 };
         let generator = draws.generator(draw).bytes().fold(0x7261, |key, byte| mix(key, u64::from(byte)));
-        mix(mix(generator, u64::from(self.rank)), u64::from(draw.position))
+        let key = mix(mix(generator, u64::from(self.rank)), u64::from(draw.position));
+        let strides = order_of_filling(self.program.graph, node);
+        strides.map_or(key, |strides| words(key, strides.into_iter().map(|stride| stride as u64)))
     }
 
     /// Shape, strides and dtype of a new tensor: those of a tensor argument where no others are given.

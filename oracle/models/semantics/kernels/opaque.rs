@@ -133,8 +133,10 @@ impl<'a, D: Domain> Rank<'a, D> {
         if !info.counts_dims(param as usize) {
             return None;
         }
-        let first = self.program.graph.arg(node, 0)?;
-        let rank = self.maybe_tensor(first).ok()??.shape.len() as i64;
+        let rank = match info.whole() {
+            Some(whole) => self.ints(self.program.graph.argument(node, whole, "input_sizes")?).ok()?.len(),
+            None => self.maybe_tensor(self.program.graph.arg(node, 0)?).ok()??.shape.len(),
+        } as i64;
         Some((info, self.ints(value).ok()?, rank))
     }
 

@@ -144,11 +144,29 @@ impl<'g> Machine<'_, 'g> {
                 }
                 None => {
                     self.words.put(Tag::Argument, index as u32);
-                    self.encode(value)?;
+                    match self.one_for_all(param, value) {
+                        Some(number) => self.words.int(number),
+                        None => self.encode(value)?,
+                    }
                 }
             }
         }
         Ok(())
+    }
+
+    /// The number that a list of strides, sizes of a window or the like holds for each dimension: `[1]` says what `[1, 1]`
+    /// says.
+    fn one_for_all(&self, param: &Param, value: Value) -> Option<i64> {
+        let is_for_each = ["stride", "padding", "dilation", "output_padding"].contains(&param.name.as_str())
+            || ["[2]", "[3]"].iter().any(|sizes| param.ty.ends_with(sizes));
+        let Value::List(span) = value else { return None };
+        let numbers = self.graph.values(span);
+        match numbers.first() {
+            Some(&Value::Int(first)) if is_for_each && numbers.iter().all(|n| *n == Value::Int(first)) => {
+                Some(first)
+            }
+            _ => None,
+        }
     }
 
     /// Writes a dtype or device that is left open as it is recorded of the result, and a device without its number.
@@ -184,15 +202,23 @@ impl<'g> Machine<'_, 'g> {
         if !call.info.counts_dims(index) {
             return None;
         }
-        let first = match call.bound.given(0)? {
-            Value::Node(node) => node,
-            _ => *self.nodes(call, 0).ok()?.first()?,
+        let rank = match call.info.whole() {
+            Some(whole) => match call.bound.given(whole)? {
+                Value::List(span) => span.len() as i64,
+                _ => return None,
+            },
+            None => {
+                let first = match call.bound.given(0)? {
+                    Value::Node(node) => node,
+                    _ => *self.nodes(call, 0).ok()?.first()?,
+                };
+                let Produced::Tensor(tensor, _) = self.produced(first).ok()? else { return None };
+                if self.is_symbolic(tensor) {
+                    return None;
+                }
+                self.eval.sizes(tensor).len() as i64
+            }
         };
-        let Produced::Tensor(tensor, _) = self.produced(first).ok()? else { return None };
-        if self.is_symbolic(tensor) {
-            return None;
-        }
-        let rank = self.eval.sizes(tensor).len() as i64;
         let dims = match call.bound.given(index) {
             Some(Value::None) => Vec::new(),
             _ => self.ints(call, index).ok()?,

@@ -11,7 +11,7 @@ use super::moves::Moved;
 use super::reason::Reason;
 use super::source::{KeyId, Source, Symbol, Traits, ValueId};
 use crate::analysis::bytes::{ByteSet, Overlap};
-use crate::analysis::draws::Draw;
+use crate::analysis::draws::{Draw, order_of_filling};
 use crate::graph::{NodeId, Out, Value};
 use crate::ops::{Kind, OpInfo, Param, Random};
 use rustc_hash::FxHashMap;
@@ -123,7 +123,9 @@ impl Machine<'_, '_> {
             earlier.push(j);
             for &i in &earlier[..earlier.len() - 1] {
                 let (a, writes_a) = tensors[i];
-                if (writes_a || writes_b) && self.may_overlap(a, b) {
+                // Who takes corresponding elements may write where it reads.
+                let is_one = info.kind.is_elementwise() && self.is_one_window(a, b);
+                if (writes_a || writes_b) && !is_one && self.may_overlap(a, b) {
                     shared.extend([i as i64, j as i64, b.offset.saturating_sub(a.offset)]);
                     shared.extend([a.path, b.path].map(|path| path.map_or(-1, |path| i64::from(path.0))));
                     shared.extend_from_slice(self.eval.strides(a));
@@ -137,6 +139,12 @@ impl Machine<'_, '_> {
             shared.into_iter().for_each(|number| self.words.int(number));
         }
         Ok(())
+    }
+
+    /// Whether two windows on one storage are the same one.
+    fn is_one_window(&self, a: Tensor, b: Tensor) -> bool {
+        let strides = |of: Tensor| (self.eval.sizes(of), self.eval.strides(of));
+        (a.offset, a.path, a.dtype) == (b.offset, b.path, b.dtype) && strides(a) == strides(b)
     }
 
     /// Whether two windows on one storage may share an element.
@@ -180,6 +188,9 @@ impl Machine<'_, '_> {
         let generator = self.arena.symbol(self.draws.generator(draw));
         self.words.symbol(Tag::Draw, generator);
         self.words.put(Tag::Draw, draw.position);
+        for stride in order_of_filling(self.graph, self.node).into_iter().flatten() {
+            self.words.int(stride);
+        }
     }
 
     /// The mask of a dropout: it is drawn, whatever the tensor holds that it is laid over.
