@@ -10,7 +10,7 @@
 //! nobody has described, it is not known which it is: then all draws of the graph are taken to be from one. Generators
 //! that are inputs are taken to be different ones, and none of them a default one.
 
-use crate::graph::{Graph, NodeId, Out, Tensor, Value, layout};
+use crate::graph::{Graph, NodeId, Out, Tensor, Value};
 use crate::ops::{Kind, OpInfo, Ops, Random};
 
 /// One draw of at least one number.
@@ -81,14 +81,15 @@ impl Draws {
     }
 }
 
-/// The order in which a draw fills its result: the strides of the dimensions of several elements, where these do not lie
-/// row by row. Numbers are drawn as elements lie in memory.
-pub fn order_of_filling(graph: &Graph, id: NodeId) -> Option<Vec<i64>> {
+/// The order in which a draw fills its result, where that is not row by row: the dimensions of several elements, the
+/// outermost in memory first. Numbers are drawn as elements lie in memory; gaps between them make no difference.
+pub fn order_of_filling(graph: &Graph, id: NodeId) -> Option<Vec<usize>> {
     let tensor = first_tensor(graph, graph.node(id).out)?;
     let (sizes, strides) = graph.sizes(tensor.shape).zip(graph.sizes(tensor.stride))?;
-    let is_odd = sizes.len() == strides.len() && !layout::is_contiguous(&sizes, &strides);
-    let of_many = strides.into_iter().zip(sizes).filter(|&(_, size)| size > 1);
-    is_odd.then(|| of_many.map(|(stride, _)| stride).collect())
+    let strides: Vec<i64> = strides.into_iter().zip(sizes).filter(|&(_, n)| n > 1).map(|(s, _)| s).collect();
+    let mut order: Vec<usize> = (0..strides.len()).collect();
+    order.sort_by_key(|&dim| std::cmp::Reverse(strides[dim]));
+    (!order.is_sorted()).then_some(order)
 }
 
 /// Whether a draw gives no number. What an operator that nobody has described draws need not be what it gives.

@@ -19,8 +19,8 @@ impl<D: Domain> Rank<'_, D> {
         let Some(draw) = draws.of(node) else { return 0 };
         let generator = draws.generator(draw).bytes().fold(0x7261, |key, byte| mix(key, u64::from(byte)));
         let key = mix(mix(generator, u64::from(self.rank)), u64::from(draw.position));
-        let strides = order_of_filling(self.program.graph, node);
-        strides.map_or(key, |strides| words(key, strides.into_iter().map(|stride| stride as u64)))
+        let order = order_of_filling(self.program.graph, node);
+        order.map_or(key, |order| words(key, order.into_iter().map(|dim| dim as u64)))
     }
 
     /// Shape, strides and dtype of a new tensor: those of a tensor argument where no others are given.

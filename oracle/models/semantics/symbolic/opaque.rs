@@ -188,8 +188,8 @@ impl Machine<'_, '_> {
         let generator = self.arena.symbol(self.draws.generator(draw));
         self.words.symbol(Tag::Draw, generator);
         self.words.put(Tag::Draw, draw.position);
-        for stride in order_of_filling(self.graph, self.node).into_iter().flatten() {
-            self.words.int(stride);
+        for dim in order_of_filling(self.graph, self.node).into_iter().flatten() {
+            self.words.int(dim as i64);
         }
     }
 
