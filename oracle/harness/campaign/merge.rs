@@ -1,6 +1,7 @@
 //! One summary from the stores of several shards.
 
-use super::store::{FILE, Header, StoreError, read};
+use super::header::Header;
+use super::store::{FILE, StoreError, read};
 use super::summary::Summary;
 use crate::files::read_bytes;
 use crate::limits::Limit;

@@ -1,7 +1,7 @@
 //! What a campaign has done so far.
 
 use super::Distinct;
-use super::store::Header;
+use super::header::Header;
 use ir::words;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;

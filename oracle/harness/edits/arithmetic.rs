@@ -1,9 +1,10 @@
 //! Wrong edits of what a call computes: another number, fewer digits, another draw.
 
 use super::Places;
+use super::insert::{insert_cast, insert_copy};
 use super::operands::set_argument;
 use super::reading::Reading;
-use crate::graph::{Dtype, DtypeClass, NodeId, Op, Out, Tensor, Value};
+use crate::graph::{Dtype, DtypeClass, NodeId, Op, Value};
 use crate::ops::{Binary, Kind};
 
 /// A number that is added, multiplied, ... is another one.
@@ -41,20 +42,6 @@ pub(super) fn constant(reading: &Reading) -> Places {
         });
     }
     places
-}
-
-/// The call that casts `of`, of a result like `like`, to a dtype.
-pub(super) fn insert_cast(
-    editor: &mut crate::graph::Editor,
-    before: NodeId,
-    of: NodeId,
-    like: Tensor,
-    dtype: Dtype,
-) -> NodeId {
-    let tensor = Tensor { dtype, storage: None, storage_bytes: None, offset: 0, ..like };
-    let out = Out::Tensor(editor.graph_mut().push_tensor(tensor));
-    let args = [Value::Node(of), Value::Dtype(dtype)];
-    editor.insert_before(Some(before), "edited_cast", "prims.convert_element_type.default", &args, &[], out)
 }
 
 /// A float32 operand of a product or sum goes through bfloat16. Operands that are casts of something are left alone:
@@ -124,7 +111,7 @@ pub(super) fn drawn_again(reading: &Reading) -> Places {
         for user in live {
             let what = format!("{} reads a second {}", graph.name(user), graph.name(id));
             places.add(user, what, move |editor| {
-                let second = super::kept::insert_copy(editor, id, user);
+                let second = insert_copy(editor, id, user);
                 editor.replace_input(user, id, second);
             });
         }

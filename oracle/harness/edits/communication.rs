@@ -187,7 +187,7 @@ pub(super) fn twice(reading: &Reading) -> Places {
         let what = format!("{} is launched a second time", reading.graph.name(launch));
         places.add(launch, what, move |editor| {
             let anchor = editor.next(launch);
-            super::kept::insert_copy_at(editor, launch, anchor);
+            super::insert::insert_copy_at(editor, launch, anchor);
         });
     }
     places

@@ -1,6 +1,6 @@
 //! Edits that keep the meaning, by laws that hold exactly.
 
-use super::arithmetic::insert_cast;
+use super::insert::{insert_cast, insert_copy};
 use super::reading::Reading;
 use super::{Change, Place, Places};
 use crate::analysis::dependences::{Dependences, Options};
@@ -8,47 +8,6 @@ use crate::generate::{Seeded, Source};
 use crate::graph::{Dtype, DtypeClass, Editor, Graph, NodeId, Op, Out, Tensor, Value, contiguous_strides};
 use crate::ops::{Binary, Kind};
 use rustc_hash::FxHashMap;
-
-/// A second call like `id`, in front of `reader`.
-pub(super) fn insert_copy(editor: &mut Editor, id: NodeId, reader: NodeId) -> NodeId {
-    insert_copy_at(editor, id, Some(reader))
-}
-
-/// A second call like `id`, in front of `anchor`. Its result is a new tensor, on a storage that is not recorded.
-pub(super) fn insert_copy_at(editor: &mut Editor, id: NodeId, anchor: Option<NodeId>) -> NodeId {
-    let graph = editor.graph();
-    let (target, args) = (graph.target(id).to_string(), graph.args(id).to_vec());
-    let kwargs: Vec<(String, Value)> =
-        graph.kwargs(id).map(|(key, value)| (key.to_string(), value)).collect();
-    let kwargs: Vec<(&str, Value)> = kwargs.iter().map(|(key, value)| (key.as_str(), *value)).collect();
-    let (name, tags) = (graph.name(id).to_string(), graph.node(id).tags);
-    let out = unrecorded(editor.graph_mut(), id);
-    let copy = editor.insert_before(anchor, &name, &target, &args, &kwargs, out);
-    editor.graph_mut().node_mut(copy).tags = tags;
-    copy
-}
-
-/// What `id` returns, on another storage.
-fn unrecorded(graph: &mut Graph, id: NodeId) -> Out {
-    match graph.node(id).out {
-        Out::Tensor(tensor) => {
-            let tensor = Tensor { storage: None, storage_bytes: None, ..*graph.tensor(tensor) };
-            Out::Tensor(graph.push_tensor(tensor))
-        }
-        Out::Tuple(span) => {
-            let outs = graph.outs(span).to_vec().into_iter().map(|out| match out {
-                Out::Tensor(tensor) => {
-                    let tensor = Tensor { storage: None, storage_bytes: None, ..*graph.tensor(tensor) };
-                    Out::Tensor(graph.push_tensor(tensor))
-                }
-                other => other,
-            });
-            let outs: Vec<Out> = outs.collect();
-            Out::Tuple(graph.push_outs(&outs))
-        }
-        other => other,
-    }
-}
 
 /// One place: the graph as a whole.
 fn whole(reading: &Reading, what: &str, change: impl Fn(&Graph) -> Graph + Send + Sync + 'static) -> Places {

@@ -141,7 +141,7 @@ pub(super) fn doubled(reading: &Reading) -> Places {
         }
         places.add(id, format!("{} is made twice", graph.name(id)), move |editor| {
             let anchor = editor.next(id);
-            super::kept::insert_copy_at(editor, id, anchor);
+            super::insert::insert_copy_at(editor, id, anchor);
         });
     }
     places

@@ -18,6 +18,7 @@
 mod arithmetic;
 mod boundary;
 mod communication;
+mod insert;
 mod kept;
 mod loosening;
 mod memory;

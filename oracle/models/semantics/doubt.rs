@@ -4,9 +4,19 @@
 use super::compare::{Place, output};
 use super::concrete::{Scalar, decode, is_finite};
 use super::run::{FinalInput, Leaf, Run};
-use super::trials::Unmoved;
 use crate::graph::Dtype;
 use std::borrow::Cow;
+
+/// Elements that were the same in all trials, or not finite.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Unmoved {
+    /// Where.
+    pub place: Place,
+    /// How many elements of how many in doubt, over all ranks.
+    pub elements: (usize, usize),
+    /// How many of them are constants of one graph, whatever the inputs.
+    pub fixed: usize,
+}
 
 /// Elements whose values are in doubt.
 pub(super) struct Doubt<'r> {

@@ -60,6 +60,7 @@ pub use domain::{
     Addend, Domain, Draw, MatmulSize, Operand, Outcome, Pointwise, RankReduce, Rounding, Trouble,
 };
 pub use doubles::Nearness;
+pub use doubt::Unmoved;
 pub use float8::{E4M3FN, E5M2, Float8};
 pub use hazard::{Hazard, HazardKind};
 pub use layout::{Dims, MAX_DIMS, StorageRef, Window, for_each_row};
@@ -72,7 +73,7 @@ pub use run::{
     Mismatch, Options, RankRun, Run, TensorValue, Waiting, inputs, run,
 };
 pub use smooth::tells_roundings_apart;
-pub use trials::{Answers, Open, OpenKind, Pair, Question, Stopped, Unmoved};
+pub use trials::{Answers, Open, OpenKind, Pair, Question, Stopped};
 
 #[cfg(test)]
 mod tests;

@@ -49,7 +49,7 @@ use super::compare::{Aspect, Difference, Place, compare};
 use super::concrete::{Concrete, is_finite};
 use super::domain::Domain;
 use super::doubles::{Doubles, Nearness, is_near};
-use super::doubt::{Cells, Doubt, Doubtful};
+use super::doubt::{Cells, Doubt, Doubtful, Unmoved};
 use super::numerics::Numerics;
 use super::polynomials::Polynomials;
 use super::program::Program;
@@ -186,17 +186,6 @@ pub struct Excuse {
     pub why: String,
     /// Whether roundings alone differ.
     pub by_rounding: bool,
-}
-
-/// Elements that were the same in all trials, or not finite.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Unmoved {
-    /// Where.
-    pub place: Place,
-    /// How many elements of how many in doubt, over all ranks.
-    pub elements: (usize, usize),
-    /// How many of them are constants of one graph, whatever the inputs.
-    pub fixed: usize,
 }
 
 /// What trials say of elements in doubt.

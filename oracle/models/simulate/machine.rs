@@ -1,7 +1,7 @@
 //! The machine that runs one rank of every class.
 
 use super::classes::Classes;
-use super::sequences::Mismatch;
+use super::mismatch::Mismatch;
 use super::timeline::{Flight, Timeline, Track};
 use super::{Messages, Operation, Options, Part, Program, Programs, Step, Streams};
 use std::collections::{BTreeMap, VecDeque};

@@ -50,6 +50,7 @@ mod exchange;
 mod explain;
 pub mod flight;
 mod machine;
+mod mismatch;
 mod perfetto;
 mod program;
 mod sequences;
@@ -58,9 +59,9 @@ mod timeline;
 pub use buffers::{Buffer, Buffers, Peak};
 pub use estimates::{EstimateError, Estimates};
 pub use explain::{Deadlock, Link};
+pub use mismatch::Mismatch;
 pub use perfetto::trace;
 pub use program::{Operation, Part, Program, Step};
-pub use sequences::Mismatch;
 pub use timeline::{Flight, Timeline, Track, exposure};
 
 use crate::graph::{Graph, World};

@@ -1,6 +1,6 @@
 //! What is demanded of a rewrite beyond being right: `demand=[...]`, also called `contracts=[...]`.
 
-use super::policies::{Budget, budget_of};
+use super::budget::{Budget, budget_of};
 use crate::case::{PassConfig, Setting};
 use crate::words;
 

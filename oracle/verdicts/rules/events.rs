@@ -7,7 +7,7 @@
 //!
 //! Nobody knows what the caller does, so nothing is convicted here: it is left open.
 
-use super::streams::Side;
+use super::streamed::Side;
 use super::{Code, Evidence, Reason};
 use crate::analysis::streams::number;
 use crate::graph::{NodeId, Op};

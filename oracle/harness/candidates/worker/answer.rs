@@ -2,7 +2,8 @@
 
 use super::bits::Bits;
 use super::claim::ClaimText;
-use super::message::{Message, append_graph, graph, optional_graph};
+use super::graph_text::{append_graph, graph, optional_graph};
+use super::message::Message;
 use crate::candidates::{Answer, Outcome};
 use crate::family::Gives;
 use crate::graph::Graph;

@@ -1,6 +1,6 @@
 //! A claim about memory as it travels.
 
-use super::message::{append_graph, graph};
+use super::graph_text::{append_graph, graph};
 use crate::rules::memory::{Claim, ClaimedLife, Increment, Offset};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;

@@ -10,7 +10,8 @@
 //!
 //! Whether results are right is for `fuzz` and `check`. It only asks whether they can be read.
 
-use super::message::{Line, Message, Options, append_graph, line, line_with_graph};
+use super::graph_text::append_graph;
+use super::message::{Line, Message, Options, line, line_with_graph};
 use super::process::{END, Limits, Process, Silence};
 use super::{Hello, answer, greeted, shown};
 use crate::case::{Case, PassConfig};

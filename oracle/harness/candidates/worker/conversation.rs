@@ -2,7 +2,8 @@
 //!
 //! What becomes of each line is the table of docs/protocol.md.
 
-use super::message::{Message, optional_graph};
+use super::graph_text::optional_graph;
+use super::message::Message;
 use super::process::{Limits, Process, Silence, ending};
 use crate::candidates::Refusal;
 use crate::graph::Graph;

@@ -3,7 +3,8 @@
 //! `graph-oracle worker` serves it: a model for workers in other languages, one half of a comparison, and what the
 //! driver is tested with.
 
-use super::message::{Message, Offered, Table, append_graph, graph as read_graph, line};
+use super::graph_text::{append_graph, graph as read_graph};
+use super::message::{Message, Offered, Table, line};
 use super::process::Limits;
 use super::{PROTOCOL, Refusal, answer};
 use crate::analysis::validate::validate;
