@@ -20,6 +20,7 @@ mod pairs;
 mod ranks;
 mod row;
 mod runnables;
+mod shown;
 mod sources;
 mod together;
 mod triples;

@@ -17,11 +17,12 @@ use super::Options;
 use super::cache::{Cache, Judged, Key, key};
 use super::row::{Cost, Outcome, Row};
 use super::runnables::Runnables;
+use super::shown::Shown;
 use super::together::Kept;
 use super::triples::{Triples, joined};
 use super::verdict::verdict;
 use crate::analysis::collectives::Collectives;
-use crate::graph::{Graph, Group, Op, Symbol, World};
+use crate::graph::{Graph, Group, Symbol, World};
 use crate::ops::Ops;
 use ir::format::fx;
 use ir::format::torch_logs;
@@ -46,29 +47,6 @@ pub(super) struct FileReport {
 impl FileReport {
     pub(super) fn unreadable(file: &Path, error: &io::Error) -> FileReport {
         FileReport { notes: vec![format!("{}: {error}", file.display())], ..FileReport::default() }
-    }
-}
-
-/// A graph that was read.
-#[derive(Clone)]
-pub(super) struct Shown {
-    line: usize,
-    /// The MD5 of its text.
-    digest: Key,
-    /// Of its text, and of all that was known when it was read.
-    key: Key,
-    rank: Option<u32>,
-    graph: Result<Arc<fx::Printed>, String>,
-    /// What it was read from, where it may be read again.
-    record: Option<Arc<Record>>,
-}
-
-impl Shown {
-    /// The names of its inputs, in order.
-    fn inputs(&self) -> Option<Vec<&str>> {
-        let graph = &self.graph.as_ref().ok()?.graph;
-        let inputs = graph.ids().filter(|&id| graph.node(id).op == Op::Placeholder);
-        Some(inputs.map(|id| graph.name(id)).collect())
     }
 }
 

@@ -6,7 +6,7 @@
 //!
 //! What is not judged: which values are saved.
 
-use super::pairs::Shown;
+use super::shown::Shown;
 use crate::graph::{Graph, Op};
 use crate::rules::partition::{compose, returned, with_replays};
 use ir::format::fx::Printed;

@@ -3,7 +3,7 @@
 //! What is planted is chosen from what the plan holds, without asking the checks: a wait, for example, whose event
 //! nothing else orders, before a kernel that reads what the event stands for.
 
-use super::passes::earliest;
+use super::passes::arena::earliest;
 use super::plan::{Action, Command, Launch, Part, Plan};
 
 /// A kind of fault.

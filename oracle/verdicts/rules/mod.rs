@@ -322,7 +322,8 @@ pub static CATALOGUE: &[Rule<Rewrites>] = &[
         passes: REWRITES,
         statement: "Where a graph runs on several streams, calls that touch the same bytes, one of them writing, stay ordered by \
                     events wherever they were ordered before; and no memory goes back to its stream while another stream may still \
-                    use it, unless it did so before.",
+                    use it, unless it did so before. Events that only the caller waits for or records still mark and hold \
+                    back what they did; where they do not, that is left open.",
         reason: "Streams run beside each other: without an event one reads what is not written yet, or no longer there.",
         check: streams::ordered,
     },

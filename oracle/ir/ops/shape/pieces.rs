@@ -1,6 +1,6 @@
 //! Views that are several windows: the pieces of a dimension, and its indices one by one.
 
-use super::size::Size;
+use super::size::{Size, ceil};
 use super::window::{MAX_PIECES, NoWindow, Shown, Window, Windows, has_negative, misfit};
 
 impl Window {
@@ -70,9 +70,4 @@ impl Window {
 /// Whether so many pieces of one tensor are listed.
 fn listable(count: i64) -> Shown<()> {
     if count > MAX_PIECES { Err(NoWindow::Pieces(count)) } else { Ok(()) }
-}
-
-/// a / b rounded up, for b > 0.
-pub(super) fn ceil(a: i64, b: i64) -> i64 {
-    a / b + i64::from(a % b > 0)
 }

@@ -124,3 +124,8 @@ pub fn text_by(sizes: &[Size], symbol: impl Fn(ExprId) -> String) -> String {
     };
     format!("[{}]", sizes.iter().map(one).collect::<Vec<_>>().join(", "))
 }
+
+/// a / b rounded up, for b > 0.
+pub(super) fn ceil(a: i64, b: i64) -> i64 {
+    a / b + i64::from(a % b > 0)
+}

@@ -9,8 +9,7 @@
 //! whether a window lies in its storage.
 
 use super::layout;
-use super::pieces::ceil;
-use super::size::{Size, Sizes, contiguous, numel, text_by};
+use super::size::{Size, Sizes, ceil, contiguous, numel, text_by};
 use crate::limits::Limit;
 use smallvec::SmallVec;
 use std::fmt;

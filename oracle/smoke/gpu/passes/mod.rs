@@ -11,7 +11,7 @@
 //! | 6 | In one block, every buffer placed as early as its memory is free: are the outputs still right? |
 //! | 7 | Captured as a CUDA graph and launched twice: are the outputs right both times? |
 
-mod arena;
+pub(super) mod arena;
 mod inspect;
 mod preflight;
 mod replay;
