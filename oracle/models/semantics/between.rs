@@ -338,8 +338,8 @@ impl<'p, 'g> Ways<'p, 'g> {
 
     /// The same, where both graphs make the same calls, and give something else to one that the oracle does not compute:
     /// whether that may be a law of this one. A factor moves through a convolution, a turn through a function of rows,
-    /// operands change places. So what it is given is made of the same inputs, by the same operators with the same
-    /// constants, whatever the sizes and the order.
+    /// operands change places. So what it is given is made of the same inputs, or of more or fewer, and both graphs make
+    /// everything by the same operators with the same constants, whatever the sizes and the order.
     fn may_be_a_law(sides: [&Ways; 2], runs: [Option<&RankRun>; 2], place: &Place) -> Option<String> {
         let [one, other] = [runs[0]?, runs[1]?];
         let nodes = [0, 1].map(|side| sides[side].to(place));
@@ -359,7 +359,12 @@ impl<'p, 'g> Ways<'p, 'g> {
             of.iter().map(|&node| sides[side].leaves(node)).collect()
         };
         let [before, after] = [0, 1].map(|side| sides[side].computed(&nodes[side]));
-        (leaves(0, &old) == leaves(1, &new) && before == after).then(|| {
+        // What moves through a call takes what it is made of along.
+        let (was, is) = (leaves(0, &old), leaves(1, &new));
+        let pair_up = |of: &BTreeSet<BTreeSet<u64>>, with: &BTreeSet<BTreeSet<u64>>| {
+            of.iter().all(|one| with.iter().any(|other| one.is_subset(other) || other.is_subset(one)))
+        };
+        (pair_up(&was, &is) && pair_up(&is, &was) && before == after).then(|| {
             format!(
                 "concrete values differ behind {} of the graph after, which the oracle does not compute and which is given \
                  the same inputs in another order or at another place: that may come to the same",
