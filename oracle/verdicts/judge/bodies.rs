@@ -51,13 +51,13 @@ pub fn has_bodies(graph: &Graph) -> bool {
 }
 
 /// A call that is replaced by its body.
-struct Expansion {
-    body: Graph,
-    given: Vec<NodeId>,
+pub(super) struct Expansion {
+    pub(super) body: Graph,
+    pub(super) given: Vec<NodeId>,
     /// Nodes that come before all of the body.
     after: Vec<NodeId>,
     /// What the body returns, and whether that is a list.
-    returned: Vec<Option<NodeId>>,
+    pub(super) returned: Vec<Option<NodeId>>,
     is_list: bool,
 }
 
@@ -83,7 +83,7 @@ fn body(graph: &Graph, value: Value) -> Option<&Arc<Graph>> {
 }
 
 /// How a call is replaced by its body; `None` where it has to stay.
-fn expansion(graph: &Graph, id: NodeId) -> Option<Expansion> {
+pub(super) fn expansion(graph: &Graph, id: NodeId) -> Option<Expansion> {
     let (body, given, after) = match (graph.target(id), graph.args(id)) {
         (INVOKE, [module, _, given @ ..]) => (body(graph, *module)?, given, Vec::new()),
         (ORDERED, [Value::List(after), module, given @ ..]) => {

@@ -12,6 +12,7 @@ pub(crate) mod memory;
 mod offer;
 pub mod options;
 pub mod partition;
+mod recorded_calls;
 mod references;
 mod remarks;
 pub mod schedule;
@@ -42,7 +43,7 @@ pub use offer::{Offer, OfferedPromise};
 pub use references::References;
 use remarks::remarked;
 pub use remarks::{Remark, remarks};
-use seen_through::{resting_on_bodies, seen_through};
+use seen_through::{resting_on_a_record, resting_on_bodies, seen_through};
 use std::borrow::Cow;
 use std::sync::Arc;
 pub use without::Without;
@@ -296,6 +297,10 @@ fn judge_pair(
     };
     let given = family::Given { before, programs: &[], config, pass, outcomes, options };
     let judgement = (pass.row().judge_given)(&given)?;
+    let judgement = match seen.as_ref().and_then(|seen| seen.misrecorded.as_ref()) {
+        Some(call) => resting_on_a_record(judgement, call),
+        None => judgement,
+    };
     Ok(match seen {
         Some(seen) if seen.calls_differ || !seen.assumed.is_empty() => {
             resting_on_bodies(judgement, &seen.assumed, options)

@@ -4,7 +4,9 @@
 //! are the same ([`bodies`]). Where that is not known, two bodies are taken for one, and the verdict says so.
 
 use super::candidate::Outcome;
-use super::{Judgement, Options, Verdict, bodies, functionalized, judge_pair, verdict, written_lists};
+use super::{
+    Judgement, Options, Verdict, bodies, functionalized, judge_pair, recorded_calls, verdict, written_lists,
+};
 use crate::case::PassConfig;
 use crate::family::Gives;
 use crate::graph::Graph;
@@ -18,6 +20,8 @@ pub(super) struct SeenThrough {
     pub(super) assumed: Vec<bodies::Assumed>,
     /// Whether the graphs call other operators with bodies, or with other bodies.
     pub(super) calls_differ: bool,
+    /// A call of a graph after of which something is recorded that is not what it gives.
+    pub(super) misrecorded: Option<String>,
 }
 
 /// Rules that ask nothing of what a body does.
@@ -29,6 +33,18 @@ const WITHOUT_BODIES: [&str; 6] = [
     "order/acyclic",
     "order/list-topological",
 ];
+
+/// A judgement of graphs of which `call` is recorded to give something else than it does.
+pub(super) fn resting_on_a_record(mut judgement: Judgement, call: &str) -> Judgement {
+    if judgement.verdict == Verdict::Sound {
+        let why = Code::NotRecorded.because(format!("what is recorded of {call} is not what it gives"));
+        for (_, status) in judgement.rules.iter_mut().filter(|(id, _)| *id == "rewrite/metadata") {
+            *status = RuleStatus::Undecided(why.clone());
+        }
+        judgement.verdict = Verdict::Undecided(vec![why]);
+    }
+    judgement
+}
 
 /// A judgement that took bodies for the same of which that is not known, or on graphs whose calls of operators with
 /// bodies differ: what these compute is drawn, so a difference of values behind them says nothing.
@@ -116,6 +132,10 @@ pub(super) fn seen_through(
     if written.iter().all(Option::is_none) && !all().any(bodies::has_bodies) {
         return None;
     }
+    let known = recorded_calls::misrecorded(before, &[]);
+    let mut wrong =
+        outcomes.iter().flat_map(|(_, outcome)| recorded_calls::misrecorded(&outcome.repaired, &known));
+    let misrecorded = if is_rewrite { wrong.next() } else { None };
     let inlined = |(graph, written): (&Graph, &Option<Graph>)| {
         let own = bodies::with_own_constants(written.as_ref().unwrap_or(graph));
         if is_rewrite { bodies::inlined(&own).unwrap_or(own) } else { own }
@@ -136,7 +156,7 @@ pub(super) fn seen_through(
             (*rank, Outcome { unrepaired: outcome.unrepaired.clone().filter(|_| is_as_it_was), repaired })
         });
     let outcomes = outcomes.collect();
-    Some(SeenThrough { before, outcomes, assumed, calls_differ })
+    Some(SeenThrough { before, outcomes, assumed, calls_differ, misrecorded })
 }
 
 /// Graphs that are compared call by call, with different bodies under different names, and calls whose bodies act as
