@@ -339,7 +339,8 @@ impl<'p, 'g> Ways<'p, 'g> {
     /// The same, where both graphs make the same calls, and give something else to one that the oracle does not compute:
     /// whether that may be a law of this one. A factor moves through a convolution, a turn through a function of rows,
     /// operands change places. So what it is given is made of the same inputs, or of more or fewer, and both graphs make
-    /// everything by the same operators with the same constants, whatever the sizes and the order.
+    /// everything by the same operators with the same constants, whatever the sizes and the order, the one after as often
+    /// at least.
     fn may_be_a_law(sides: [&Ways; 2], runs: [Option<&RankRun>; 2], place: &Place) -> Option<String> {
         let [one, other] = [runs[0]?, runs[1]?];
         let nodes = [0, 1].map(|side| sides[side].to(place));
@@ -364,7 +365,10 @@ impl<'p, 'g> Ways<'p, 'g> {
         let pair_up = |of: &BTreeSet<BTreeSet<u64>>, with: &BTreeSet<BTreeSet<u64>>| {
             of.iter().all(|one| with.iter().any(|other| one.is_subset(other) || other.is_subset(one)))
         };
-        (pair_up(&was, &is) && pair_up(&is, &was) && before == after).then(|| {
+        // A factor of a sum becomes one of each of its parts: none is lost.
+        let none_is_lost =
+            before.keys().eq(after.keys()) && before.values().zip(after.values()).all(|(was, is)| was <= is);
+        (pair_up(&was, &is) && pair_up(&is, &was) && none_is_lost).then(|| {
             format!(
                 "concrete values differ behind {} of the graph after, which the oracle does not compute and which is given \
                  the same inputs in another order or at another place: that may come to the same",
