@@ -317,7 +317,8 @@ impl Batch {
 }
 
 impl Summary {
-    /// Why it cannot be said that nothing is there to be found: it was not done to its end, or judged nothing of a pass.
+    /// Why it cannot be said that nothing is there to be found: it was not done to its end, or judged nothing of a
+    /// pass.
     pub fn open(&self) -> Option<String> {
         match &self.ending {
             Ending::Stopped(signal) => return Some(format!("it was stopped by signal {signal}")),

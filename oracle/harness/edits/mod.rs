@@ -94,8 +94,8 @@ pub struct Edit {
 }
 
 impl Edit {
-    /// Where it can be made in a graph. What keeps the meaning on one stream need not on several, except for what concerns
-    /// streams alone.
+    /// Where it can be made in a graph. What keeps the meaning on one stream need not on several, except for what
+    /// concerns streams alone.
     pub fn places(&self, reading: &Reading) -> Places {
         let is_of_streams = self.name.starts_with("stream-");
         match self.keeps && !is_of_streams && are_several(reading.graph, &reading.ops) {

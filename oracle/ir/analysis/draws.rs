@@ -1,10 +1,11 @@
 //! Which random numbers each draw gets: from which generator, and how many draws from it come before.
 //!
 //! An operator draws from the default generator of its device, or from the one that it is handed (`generator=`, and
-//! `rng_state=` of `graphsafe_run_with_rng_state`). Draws from different generators may trade places; draws from one may
-//! not. Source: `get_generator_or_default` in `aten/src/ATen/core/Generator.h`, `torch._prims.rng_prims`.
+//! `rng_state=` of `graphsafe_run_with_rng_state`). Draws from different generators may trade places; draws from one
+//! may not. Source: `get_generator_or_default` in `aten/src/ATen/core/Generator.h`, `torch._prims.rng_prims`.
 //!
-//! Numbers are drawn in the order in which elements lie in memory, so what is drawn for a tensor depends on its strides.
+//! Numbers are drawn in the order in which elements lie in memory, so what is drawn for a tensor depends on its
+//! strides.
 //!
 //! Of a generator that an operator of the graph makes, of a device that is not recorded, and of an operator whose draws
 //! nobody has described, it is not known which it is: then all draws of the graph are taken to be from one. Generators

@@ -129,10 +129,10 @@ impl Facts {
     }
 }
 
-/// Whether an operator may hand back its first argument, or a window of it, although its schema says that the result is
-/// new: a cast to what it is, dimensions added to none. PyTorch makes these of other operators
-/// (`CompositeImplicitAutograd` in `aten/src/ATen/native/native_functions.yaml`). Dropouts are left out: in training they
-/// draw.
+/// Whether an operator may hand back its first argument, or a window of it, although its schema says that the result
+/// is new: a cast to what it is, dimensions added to none. PyTorch makes these of other operators
+/// (`CompositeImplicitAutograd` in `aten/src/ATen/native/native_functions.yaml`). Dropouts are left out: in training
+/// they draw.
 pub fn may_hand_back(schema: &Schema) -> bool {
     const ATEN: [&str; 16] = [
         "type_as",

@@ -73,8 +73,8 @@ impl OpInfo {
         }
     }
 
-    /// Of a copy that may lead from one device to another: whether the host waits for it, given its arguments. None of all
-    /// else.
+    /// Of a copy that may lead from one device to another: whether the host waits for it, given its arguments. None of
+    /// all else.
     pub fn copy_is_waited_for(&self, graph: &Graph, id: NodeId) -> Option<bool> {
         let param = self.schema.as_ref()?.param("non_blocking")?;
         let given = graph.argument(id, param, "non_blocking");
@@ -112,8 +112,8 @@ impl OpInfo {
         }
     }
 
-    /// Beside [`OpInfo::undeclared_writes`] the running statistics that a call updates in training, which its schema does
-    /// not say. Source: `aten/src/ATen/native/Normalization.cpp`.
+    /// Beside [`OpInfo::undeclared_writes`] the running statistics that a call updates in training, which its schema
+    /// does not say. Source: `aten/src/ATen/native/Normalization.cpp`.
     pub fn updated(&self, graph: &Graph, id: NodeId) -> &'static [usize] {
         let Some(schema) = self.schema.as_ref().filter(|schema| schema.namespace == "aten") else {
             return &[];

@@ -221,8 +221,8 @@ impl<'g> Counts<'g> {
 const COUNT_OTHERS: [&str; 6] =
     ["cosine_similarity", "cross", "diag_embed", "linalg_cross", "linalg_vecdot", "pairwise_distance"];
 
-/// Whether a parameter names dimensions of the first tensor, from the front or from the back: the table says so, and the
-/// schemas of PyTorch's other operators.
+/// Whether a parameter names dimensions of the first tensor, from the front or from the back: the table says so, and
+/// the schemas of PyTorch's other operators.
 pub fn counts_dimensions(info: &OpInfo, param: &Param) -> bool {
     const NAMES: [&str; 8] = ["dim", "dims", "dim0", "dim1", "dim2", "dimension", "source", "destination"];
     let name = param.name.as_str();

@@ -336,11 +336,11 @@ impl<'p, 'g> Ways<'p, 'g> {
         ))
     }
 
-    /// The same, where both graphs make the same calls, and give something else to one that the oracle does not compute:
-    /// whether that may be a law of this one. A factor moves through a convolution, a turn through a function of rows,
-    /// operands change places. So what it is given is made of the same inputs, or of more or fewer, and both graphs make
-    /// everything by the same operators with the same constants, whatever the sizes and the order, the one after as often
-    /// at least.
+    /// The same, where both graphs make the same calls, and give something else to one that the oracle does not
+    /// compute: whether that may be a law of this one. A factor moves through a convolution, a turn through a function
+    /// of rows, operands change places. So what it is given is made of the same inputs, or of more or fewer, and both
+    /// graphs make everything by the same operators with the same constants, whatever the sizes and the order, the one
+    /// after as often at least.
     fn may_be_a_law(sides: [&Ways; 2], runs: [Option<&RankRun>; 2], place: &Place) -> Option<String> {
         let [one, other] = [runs[0]?, runs[1]?];
         let nodes = [0, 1].map(|side| sides[side].to(place));

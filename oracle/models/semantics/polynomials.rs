@@ -307,8 +307,8 @@ impl Domain for Polynomials {
     }
 
     fn integers(&self, cells: &[u64], dtype: Dtype) -> Option<Vec<i64>> {
-        // To see whether sums differ by roundings alone, any index does, as long as both graphs use it. It proves nothing
-        // else: elements of small dimensions coincide.
+        // To see whether sums differ by roundings alone, any index does, as long as both graphs use it. It proves
+        // nothing else: elements of small dimensions coincide.
         let does = self.unrounded && !self.opaque_quotients;
         let is_index = dtype.class() == DtypeClass::Int && dtype != Dtype::U8;
         let signed = |&cell: &u64| if cell > PRIME / 2 { cell as i64 - PRIME as i64 } else { cell as i64 };

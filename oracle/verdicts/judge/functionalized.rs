@@ -9,8 +9,8 @@
 //!
 //! # What it does not do
 //!
-//! A call stays as it is where something takes its results as a whole, where what is copied has gaps between its elements
-//! or does not begin its storage, or where an argument is a list of views.
+//! A call stays as it is where something takes its results as a whole, where what is copied has gaps between its
+//! elements or does not begin its storage, or where an argument is a list of views.
 
 use crate::graph::{Editor, Graph, NodeId, Op, Out, Tags, Tensor, Value, layout};
 

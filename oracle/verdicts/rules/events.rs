@@ -1,9 +1,9 @@
 //! Part of `order/streams`: what orders a graph and whoever calls it.
 //!
 //! An event that the graph records and does not wait for is waited for by the caller, or by another graph; one that it
-//! waits for and does not record was recorded there. So what had ended when the one was recorded has ended after as well,
-//! and what began after the other was waited for begins after it. The allocator is told of the caller's own memory for
-//! the caller's sake: where the caller's stream waits for the last use, nobody needs it.
+//! waits for and does not record was recorded there. So what had ended when the one was recorded has ended after as
+//! well, and what began after the other was waited for begins after it. The allocator is told of the caller's own
+//! memory for the caller's sake: where the caller's stream waits for the last use, nobody needs it.
 //!
 //! Nobody knows what the caller does, so nothing is convicted here: it is left open.
 
@@ -62,8 +62,8 @@ pub(super) fn doubt(evidence: &Evidence, before: &Side, after: &Side) -> Option<
 /// What waits for an event.
 const WAITS: &[Sync] = &[Sync::WaitEvent, Sync::SynchronizeEvent, Sync::Deallocate];
 
-/// A use of the caller's memory that the allocator is told of before and not after, and that the caller's stream does not
-/// wait for.
+/// A use of the caller's memory that the allocator is told of before and not after, and that the caller's stream does
+/// not wait for.
 fn untold(before: &Side, after: &Side) -> Option<NodeId> {
     let told = |side: &Side| -> Vec<(String, i64, NodeId)> {
         let graph = side.of.graph;

@@ -2,17 +2,17 @@
 //!
 //! # The idea
 //!
-//! What an operator without a rule for strides gives lies in memory as it likes. Where nobody recorded how, its strides
-//! are a guess; where such a call of the same inputs is recorded otherwise than before, one of the records is not
-//! true. What `as_strided`, `view` or `reshape` make of such a tensor depends on it, so whatever is equal then is
-//! not believed, unless it is the same view of the same calls as before. That convicts nobody: the guess, or the record,
-//! may be right.
+//! What an operator without a rule for strides gives lies in memory as it likes. Where nobody recorded how, its
+//! strides are a guess; where such a call of the same inputs is recorded otherwise than before, one of the records is
+//! not true. What `as_strided`, `view` or `reshape` make of such a tensor depends on it, so whatever is equal then is
+//! not believed, unless it is the same view of the same calls as before. That convicts nobody: the guess, or the
+//! record, may be right.
 //!
-//! The same call of the same inputs that is recorded with other strides than before is in doubt too: one of the records is
-//! not true.
+//! The same call of the same inputs that is recorded with other strides than before is in doubt too: one of the
+//! records is not true.
 //!
-//! A custom operator, or the body of a higher-order one, may be a kernel that takes rows to lie side by side. So where one
-//! is given a tensor of other strides than before, what it gives is not known, whatever the tensor holds.
+//! A custom operator, or the body of a higher-order one, may be a kernel that takes rows to lie side by side. So where
+//! one is given a tensor of other strides than before, what it gives is not known, whatever the tensor holds.
 //!
 //! # What it does not do
 //!

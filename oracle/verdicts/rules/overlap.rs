@@ -8,10 +8,10 @@
 //!
 //! # Those that nobody refuses: `rewrite/overlapping-writes`
 //!
-//! PyTorch looks for strides of 0 alone, and not in every operator. Where elements share memory in another way (windows
-//! of `as_strided` or `unfold`), which of two writes stays depends on the order in which a kernel writes. Strides are
-//! those recorded. Fills, and copies of one number, write the same everywhere, and are let pass. Of symbolic sizes only a
-//! stride of 0 is seen.
+//! PyTorch looks for strides of 0 alone, and not in every operator. Where elements share memory in another way
+//! (windows of `as_strided` or `unfold`), which of two writes stays depends on the order in which a kernel writes.
+//! Strides are those recorded. Fills, and copies of one number, write the same everywhere, and are let pass. Of
+//! symbolic sizes only a stride of 0 is seen.
 //!
 //! Nor does PyTorch look, in most operators, whether what is written (`out=`, members of lists, what a custom operator
 //! writes) is read as another argument. A product of matrices into one of its factors gives other numbers; what other

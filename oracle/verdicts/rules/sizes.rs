@@ -2,15 +2,15 @@
 //!
 //! # The idea
 //!
-//! What is recorded of symbols can be held against an operator only where both are numbers: `4*s0` may or may not be what
-//! a view gives. So graphs are looked at where each symbol has a value: its hint, and some others. A record that is not
-//! true at sizes at which the graph may run is not true.
+//! What is recorded of symbols can be held against an operator only where both are numbers: `4*s0` may or may not be
+//! what a view gives. So graphs are looked at where each symbol has a value: its hint, and some others. A record that
+//! is not true at sizes at which the graph may run is not true.
 //!
 //! Symbols have values in their ranges with which all guards of all graphs hold, and with which everything that is
-//! recorded of the graph before is true: it was recorded of sizes that it runs with. Where a graph after is recorded to
-//! take inputs of other sizes, it is not for these: a compiler may have found out meanwhile that the symbol is a number,
-//! and has a guard on it. Beyond the hints, values differ from symbol to symbol, so that one symbol does not pass for
-//! another; multiples of the hints satisfy most guards, and large numbers show what was cut off.
+//! recorded of the graph before is true: it was recorded of sizes that it runs with. Where a graph after is recorded
+//! to take inputs of other sizes, it is not for these: a compiler may have found out meanwhile that the symbol is a
+//! number, and has a guard on it. Beyond the hints, values differ from symbol to symbol, so that one symbol does not
+//! pass for another; multiples of the hints satisfy most guards, and large numbers show what was cut off.
 //!
 //! A proof takes records for true. Where they could not be looked at, it proves nothing (`recorded.rs`).
 //!
@@ -206,8 +206,8 @@ fn takes_the_same(before: &Graph, after: &Graph) -> bool {
     })
 }
 
-/// The nodes of a graph, at sizes that are numbers, whose records are not true, and why. Offsets are recorded as numbers
-/// alone, so nothing is said of them, and strides that nobody recorded may be others.
+/// The nodes of a graph, at sizes that are numbers, whose records are not true, and why. Offsets are recorded as
+/// numbers alone, so nothing is said of them, and strides that nobody recorded may be others.
 pub(super) fn misfits(graph: &Graph, ops: &Ops) -> impl Iterator<Item = (NodeId, String)> {
     graph.ids().filter_map(move |id| {
         let is_told = |fault: &&ShapeFault| {

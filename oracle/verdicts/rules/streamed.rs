@@ -63,8 +63,8 @@ impl<'e, 'a> Side<'e, 'a> {
         self.streams.happens_before(one, other) || self.streams.happens_before(other, one)
     }
 
-    /// Whether the caller finds what a node writes when it goes on: what is on the host it reads at once, of what is on a
-    /// device it may have been told to wait.
+    /// Whether the caller finds what a node writes when it goes on: what is on the host it reads at once, of what is
+    /// on a device it may have been told to wait.
     pub(super) fn is_there(&self, id: NodeId) -> bool {
         let graph = self.of.graph;
         let is_on_host = graph.tensor_at(id, 0).is_some_and(|tensor| graph.text(tensor.device) == "cpu");

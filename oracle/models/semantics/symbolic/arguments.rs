@@ -154,8 +154,8 @@ impl<'g> Machine<'_, 'g> {
         Ok(())
     }
 
-    /// The number that a list of strides, sizes of a window or the like holds for each dimension: `[1]` says what `[1, 1]`
-    /// says.
+    /// The number that a list of strides, sizes of a window or the like holds for each dimension: `[1]` says what `[1,
+    /// 1]` says.
     fn one_for_all(&self, param: &Param, value: Value) -> Option<i64> {
         let is_for_each = ["stride", "padding", "dilation", "output_padding"].contains(&param.name.as_str())
             || ["[2]", "[3]"].iter().any(|sizes| param.ty.ends_with(sizes));
