@@ -6,7 +6,8 @@
 //! in what is recorded of the tensor. What is not known stays as it is written. Equal words mean one call, as far as
 //! the records are true; different ones mean nothing.
 //!
-//! Only operators of the table count dimensions in a known way; of others the schema says what stands where.
+//! Operators of the table, and PyTorch's others by their schemas, count dimensions in a known way; of all else the schema
+//! says what stands where.
 
 use super::{Bound, Default, Kind, Move, OpInfo, Ops, Param, Schema, View, by_target};
 use crate::graph::{Dtype, Graph, NodeId, Span, Value};

@@ -214,17 +214,19 @@ impl<'p, 'g> Ways<'p, 'g> {
     /// A hash of a call without the values of its tensors.
     fn call(&self, node: NodeId, step: &Step) -> u64 {
         let graph = self.program.graph;
-        let sized = match step.info.and_then(OpInfo::whole) {
-            Some(whole) => graph.argument(node, whole, "input_sizes"),
-            None => graph.arg(node, 0),
+        let rank = match step.info.and_then(OpInfo::whole) {
+            Some(whole) => match graph.argument(node, whole, "input_sizes") {
+                Some(Value::List(span)) => Some(span.len()),
+                _ => None,
+            },
+            None => match graph.arg(node, 0) {
+                Some(Value::Node(first)) => {
+                    graph.tensor_of(first).map(|tensor| graph.dims(tensor.shape).len())
+                }
+                _ => None,
+            },
         };
-        let rank = sized.and_then(|sized| match sized {
-            Value::Node(first) => graph.tensor_of(first).map(|tensor| graph.dims(tensor.shape).len() as i64),
-            Value::List(span) if step.info.is_some_and(|info| info.whole().is_some()) => {
-                Some(span.len() as i64)
-            }
-            _ => None,
-        });
+        let rank = rank.map(|rank| rank as i64);
         let mut key = step.key;
         for (param, value) in stated(graph, node, step.info) {
             let counted = step.info.zip(rank).filter(|(info, _)| info.counts_dims(param as usize));

@@ -8,6 +8,7 @@
 
 use super::bodies::expansion;
 use crate::graph::{Dtype, Graph, NodeId, Op, Out, TensorId, Value};
+use rustc_hash::FxHashSet;
 
 /// Dtype, sizes and strides, as far as these are numbers.
 type Record = (Dtype, Option<Vec<i64>>, Option<Vec<i64>>);
@@ -24,36 +25,34 @@ fn differ(one: &Record, other: &Record, with_strides: bool) -> bool {
     one.0 != other.0 || sizes_differ || with_strides && apart(&one.2, &other.2)
 }
 
-fn of_node(graph: &Graph, id: NodeId) -> Option<Record> {
-    match graph.node(id).out {
+fn of_out(graph: &Graph, out: Out) -> Option<Record> {
+    match out {
         Out::Tensor(tensor) => Some(record(graph, tensor)),
         _ => None,
     }
 }
 
+fn of_node(graph: &Graph, id: NodeId) -> Option<Record> {
+    of_out(graph, graph.node(id).out)
+}
+
 /// What a call is recorded to give, one by one.
 fn results(graph: &Graph, id: NodeId) -> Vec<Option<Record>> {
-    let of = |out: &Out| match *out {
-        Out::Tensor(tensor) => Some(record(graph, tensor)),
-        _ => None,
-    };
     match graph.node(id).out {
-        Out::Tuple(span) => graph.outs(span).iter().map(of).collect(),
-        out => vec![of(&out)],
+        Out::Tuple(span) => graph.outs(span).iter().map(|&out| of_out(graph, out)).collect(),
+        out => vec![of_out(graph, out)],
     }
 }
 
 /// What a call is recorded to give by this index or key.
 fn entry(graph: &Graph, id: NodeId, key: Value) -> Option<Record> {
-    let out = match (graph.node(id).out, key) {
-        (Out::Tuple(span), Value::Int(index)) => *graph.outs(span).get(usize::try_from(index).ok()?)?,
-        (Out::Dict(span), Value::Str(key)) => {
-            graph.outs(span).chunks_exact(2).find(|pair| pair[0] == Out::Key(key))?[1]
+    match (graph.node(id).out, key) {
+        (Out::Tuple(span), Value::Int(index)) => {
+            of_out(graph, *graph.outs(span).get(usize::try_from(index).ok()?)?)
         }
-        _ => return None,
-    };
-    match out {
-        Out::Tensor(tensor) => Some(record(graph, tensor)),
+        (Out::Dict(span), Value::Str(key)) => {
+            of_out(graph, graph.outs(span).chunks_exact(2).find(|pair| pair[0] == Out::Key(key))?[1])
+        }
         _ => None,
     }
 }
@@ -72,30 +71,37 @@ fn bases(graph: &Graph, id: NodeId) -> Vec<NodeId> {
 pub(super) fn misrecorded(graph: &Graph, known: &[String]) -> Vec<String> {
     let is_one =
         |id: &NodeId| graph.node(*id).op == Op::Call && graph.target(*id).starts_with("higher_order.");
+    let takes_another = |user: NodeId| match (graph.target(user), graph.args(user)) {
+        ("operator.getitem", &[Value::Node(of), key]) if of.index() < graph.len() && is_one(&of) => {
+            let pair = of_node(graph, user).zip(entry(graph, of, key));
+            pair.is_some_and(|(one, other)| differ(&one, &other, true)).then_some(of)
+        }
+        _ => None,
+    };
+    let taken_otherwise: FxHashSet<NodeId> = graph.ids().filter_map(takes_another).collect();
     let is_wrong = |&id: &NodeId| {
         let given = results(graph, id);
         let bases = bases(graph, id);
-        let written = given.iter().rev().zip(bases.iter().rev());
-        let of_bases = written.filter_map(|(result, &base)| Some((result.clone()?, of_node(graph, base)?)));
-        let items = graph.ids().filter_map(|user| match (graph.target(user), graph.args(user)) {
-            ("operator.getitem", &[Value::Node(of), key]) if of == id => {
-                Some((of_node(graph, user)?, entry(graph, id, key)?))
-            }
-            _ => None,
-        });
-        let outer = of_bases.chain(items).any(|(one, other)| differ(&one, &other, true));
-        outer
+        let mut written = given.iter().rev().zip(bases.iter().rev());
+        let of_base = |(result, &base): (&Option<Record>, &NodeId)| {
+            let pair = result.as_ref().zip(of_node(graph, base));
+            pair.is_some_and(|(one, other)| differ(one, &other, true))
+        };
+        taken_otherwise.contains(&id)
+            || written.any(of_base)
             || expansion(graph, id).is_some_and(|expansion| {
                 let body = &expansion.body;
                 let inputs = body.ids().filter(|&id| body.node(id).op == Op::Placeholder);
-                let taken = inputs.zip(&expansion.given);
-                let taken =
-                    taken.filter_map(|(inner, &outer)| Some((of_node(body, inner)?, of_node(graph, outer)?)));
-                let returned = expansion.returned.iter().zip(&given);
-                let returned =
-                    returned.filter_map(|(inner, result)| Some((of_node(body, (*inner)?)?, result.clone()?)));
-                taken.into_iter().any(|(one, other)| differ(&one, &other, false))
-                    || returned.into_iter().any(|(one, other)| differ(&one, &other, true))
+                let takes_another = |(inner, &outer): (NodeId, &NodeId)| {
+                    let pair = of_node(body, inner).zip(of_node(graph, outer));
+                    pair.is_some_and(|(one, other)| differ(&one, &other, false))
+                };
+                let gives_another = |(inner, result): (&Option<NodeId>, &Option<Record>)| {
+                    let pair = inner.and_then(|inner| of_node(body, inner)).zip(result.as_ref());
+                    pair.is_some_and(|(one, other)| differ(&one, other, true))
+                };
+                inputs.zip(&expansion.given).any(takes_another)
+                    || expansion.returned.iter().zip(&given).any(gives_another)
             })
     };
     let names = graph.ids().filter(is_one).filter(is_wrong).map(|id| graph.name(id).to_string());

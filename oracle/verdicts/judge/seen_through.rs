@@ -132,10 +132,13 @@ pub(super) fn seen_through(
     if written.iter().all(Option::is_none) && !all().any(bodies::has_bodies) {
         return None;
     }
-    let known = recorded_calls::misrecorded(before, &[]);
-    let mut wrong =
-        outcomes.iter().flat_map(|(_, outcome)| recorded_calls::misrecorded(&outcome.repaired, &known));
-    let misrecorded = if is_rewrite { wrong.next() } else { None };
+    let misrecorded = is_rewrite.then(|| {
+        let known = recorded_calls::misrecorded(before, &[]);
+        let of =
+            |(_, outcome): &(Option<u32>, Outcome)| recorded_calls::misrecorded(&outcome.repaired, &known);
+        outcomes.iter().flat_map(of).next()
+    });
+    let misrecorded = misrecorded.flatten();
     let inlined = |(graph, written): (&Graph, &Option<Graph>)| {
         let own = bodies::with_own_constants(written.as_ref().unwrap_or(graph));
         if is_rewrite { bodies::inlined(&own).unwrap_or(own) } else { own }

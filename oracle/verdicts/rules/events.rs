@@ -24,30 +24,28 @@ pub(super) fn doubt(evidence: &Evidence, before: &Side, after: &Side) -> Option<
         .filter(|&id| before.sync(id).is_none())
         .filter_map(|id| Some((id, after_of(id)?)))
         .collect();
-    for (event, record) in before.events(&[Sync::RecordEvent]) {
-        if before.events(WAITS).iter().any(|&(other, wait)| other == event && wait > record) {
+    let records = [before, after].map(|side| side.events(&[Sync::RecordEvent]));
+    let waits = [before, after].map(|side| side.events(WAITS));
+    for &(event, record) in &records[0] {
+        if waits[0].iter().any(|&(other, wait)| other == event && wait > record) {
             continue;
         }
         let done = || both.iter().filter(|(old, _)| before.streams.is_marked(*old, record));
-        let found = after.events(&[Sync::RecordEvent]);
-        let mut same = found.iter().filter(|(other, _)| *other == event);
-        if !same.any(|&(_, new)| done().all(|&(_, call)| after.streams.is_marked(call, new))) {
+        let marks_all = |new: NodeId| done().all(|&(_, call)| after.streams.is_marked(call, new));
+        if !records[1].iter().any(|&(other, new)| other == event && marks_all(new)) {
             return because(format!(
                 "{} records event {event}, which somebody outside of the graph may wait for, and after it marks less",
                 name(record)
             ));
         }
     }
-    for (event, wait) in before.events(WAITS) {
-        if before.events(&[Sync::RecordEvent]).iter().any(|&(other, record)| other == event && record < wait)
-        {
+    for &(event, wait) in &waits[0] {
+        if records[0].iter().any(|&(other, record)| other == event && record < wait) {
             continue;
         }
-        let held = both.iter().filter(|(old, _)| before.streams.is_held(*old, wait));
-        let found = after.events(WAITS);
-        let mut same = found.iter().filter(|(other, _)| *other == event).map(|(_, new)| *new).peekable();
-        let is_held = |new: NodeId| held.clone().all(|&(_, call)| after.streams.is_held(call, new));
-        if same.peek().is_none() || !same.any(is_held) {
+        let held = || both.iter().filter(|(old, _)| before.streams.is_held(*old, wait));
+        let holds_all = |new: NodeId| held().all(|&(_, call)| after.streams.is_held(call, new));
+        if !waits[1].iter().any(|&(other, new)| other == event && holds_all(new)) {
             return because(format!(
                 "{} waits for event {event}, which somebody outside of the graph records, and after it holds back less",
                 name(wait)

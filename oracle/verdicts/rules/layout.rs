@@ -3,10 +3,9 @@
 //! # The idea
 //!
 //! What an operator without a rule for strides gives lies in memory as it likes. Where nobody recorded how, its
-//! strides are a guess; where such a call of the same inputs is recorded otherwise than before, one of the records is
-//! not true. What `as_strided`, `view` or `reshape` make of such a tensor depends on it, so whatever is equal then is
-//! not believed, unless it is the same view of the same calls as before. That convicts nobody: the guess, or the
-//! record, may be right.
+//! strides are a guess. What `as_strided`, `view` or `reshape` make of such a tensor depends on it, so whatever is
+//! equal then is not believed, unless it is the same view of the same calls as before. That convicts nobody: the
+//! guess, or the record, may be right.
 //!
 //! The same call of the same inputs that is recorded with other strides than before is in doubt too: one of the
 //! records is not true.
