@@ -7,15 +7,16 @@
 //! show a difference where it is NaN or infinite, nor where it is the same whatever the inputs are (saturated, masked,
 //! multiplied by 0). So
 //!
-//! 1. where a proof says that the graphs are equal, one trial is a second opinion; 2. elsewhere terms are asked.
-//! Elements with different terms are in [`Doubt`]; 3. these are equal by numbers if they are equal in every trial, and
-//! each of them *moved*: it had two different finite    values in two trials, or its terms do not depend on inputs; 4.
-//! where some have not moved after the last trial, or numbers cannot be run, the question is open, and it is said why;
-//! 5. nor are numbers believed that are equal in trials and not at the ends of what dtypes hold: among very small and
-//! very    large numbers, and zeros of both signs, where `(x + 1) - 1`, `x * 2 / 2` and `1 / (x + 0)` show what they
-//! are; 6. equal numbers are believed where they are sums and products of the same calls (see [`Polynomials`]), or
-//! depend on no    input. What has thresholds (a clamp, a comparison, a mask) may act where no trial came. Where such
-//! operators part    the two graphs, or hide a rounding that does, the question is open.
+//! 1. where a proof says that the graphs are equal, one trial is a second opinion;
+//! 2. elsewhere terms are asked. Elements with different terms are in [`Doubt`];
+//! 3. these are equal by numbers if they are equal in every trial, and each of them *moved*: it had two different finite
+//!    values in two trials, or its terms do not depend on inputs;
+//! 4. where some have not moved after the last trial, or numbers cannot be run, the question is open, and it is said why;
+//! 5. nor are numbers believed that are equal in trials and not at the ends of what dtypes hold: among very small and very
+//!    large numbers, and zeros of both signs, where `(x + 1) - 1`, `x * 2 / 2` and `1 / (x + 0)` show what they are;
+//! 6. equal numbers are believed where they are sums and products of the same calls (see [`Polynomials`]), or depend on no
+//!    input. What has thresholds (a clamp, a comparison, a mask) may act where no trial came. Where such operators part
+//!    the two graphs, or hide a rounding that does, the question is open.
 //!
 //! Even numbers that are believed prove nothing: few values show a rounding or an overflow. So elements that depend on
 //! inputs and whose terms differ are not known to be equal; what is believed stands against a proof that says
