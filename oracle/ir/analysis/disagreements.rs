@@ -71,6 +71,8 @@ pub fn disagreements(graph: &Graph, storages: &Storages) -> Vec<Disagreement> {
 pub struct Elsewhere {
     /// The node that was recorded there first.
     pub other: NodeId,
+    /// Which tensor of the result, and which of the other node.
+    pub places: [usize; 2],
     /// The storage of the result, and that of the other node.
     pub storages: [StorageIndex; 2],
 }
@@ -78,7 +80,7 @@ pub struct Elsewhere {
 /// Nodes with results that are recorded in a storage in which other memory was recorded before, in list order.
 /// `storages` are those at run time. Whether a view was recorded on the storage of its base is not looked at.
 pub fn recorded_elsewhere(graph: &Graph, storages: &Storages) -> Vec<(NodeId, Elsewhere)> {
-    let mut first: FxHashMap<StorageId, (StorageIndex, NodeId)> = FxHashMap::default();
+    let mut first: FxHashMap<StorageId, (StorageIndex, NodeId, usize)> = FxHashMap::default();
     let mut found = Vec::new();
     for node in graph.ids() {
         for place in 0..storages.places(node) {
@@ -88,9 +90,10 @@ pub fn recorded_elsewhere(graph: &Graph, storages: &Storages) -> Vec<(NodeId, El
             if !part.certain {
                 continue;
             }
-            let (storage, other) = *first.entry(recorded).or_insert((part.storage, node));
+            let (storage, other, at) = *first.entry(recorded).or_insert((part.storage, node, place));
             if storage != part.storage {
-                found.push((node, Elsewhere { other, storages: [part.storage, storage] }));
+                let elsewhere = Elsewhere { other, places: [place, at], storages: [part.storage, storage] };
+                found.push((node, elsewhere));
             }
         }
     }

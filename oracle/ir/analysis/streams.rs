@@ -43,6 +43,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 pub enum Unclear {
     /// A node does not say which stream or event it means.
     Number(NodeId),
+    /// A call runs a body that names streams.
+    Inside(NodeId),
     /// There are more calls times streams than are counted.
     TooMany(u64),
 }
@@ -52,6 +54,9 @@ impl Unclear {
     pub fn tell(&self, graph: &Graph) -> String {
         match self {
             Unclear::Number(id) => format!("{} does not say which stream or event it means", graph.name(*id)),
+            Unclear::Inside(id) => {
+                format!("the body {} names streams, and it is not known when it runs", graph.name(*id))
+            }
             Unclear::TooMany(n) => format!("{n} clocks would be needed to tell what happens before what"),
         }
     }
@@ -74,11 +79,16 @@ impl Named {
     /// Those of a graph.
     ///
     /// # Errors
-    /// Where a node does not say which stream it means.
+    /// Where a node does not say which stream it means, or a body names one.
     pub fn new(graph: &Graph, ops: &Ops) -> Result<Named, Unclear> {
         let tags = tagged(graph)?;
         let mut numbers: Vec<i64> = Vec::new();
         for id in graph.ids() {
+            if graph.node(id).op == Op::GetAttr
+                && graph.subgraph(graph.target(id)).is_some_and(|body| names_streams(body))
+            {
+                return Err(Unclear::Inside(id));
+            }
             let named = match enters(graph, ops, id) {
                 true => Some(number(graph, ops, id, 1)?),
                 false => tags.get(&id).copied(),
@@ -340,6 +350,14 @@ pub fn freed(graph: &Graph, storages: &Storages) -> Vec<(StorageIndex, NodeId)> 
         !known.external && known.bytes != Some(0) && graph.node(last).op != Op::Output
     };
     storages.ids().zip(last).filter(is_freed).collect()
+}
+
+/// Whether a body says which streams it runs on, or orders them.
+fn names_streams(body: &Graph) -> bool {
+    let ops = Ops::of(body);
+    tagged(body).map_or(true, |tags| !tags.is_empty())
+        || body.ids().any(|id| sync(body, &ops, id).is_some())
+        || body.subgraphs.iter().any(|(_, inner)| names_streams(inner))
 }
 
 /// How a node orders streams.

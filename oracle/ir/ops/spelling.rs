@@ -62,6 +62,7 @@ pub fn spelled<'g>(graph: &'g Graph, ops: &'g Ops, node: NodeId) -> Vec<Word<'g>
         return words;
     };
     let counts = Counts::new(graph, info, &bound);
+    let mut window: Vec<Word> = Vec::new();
     for (index, param) in schema.params.iter().enumerate() {
         let start = words.len();
         match (bound.given(index), &param.default) {
@@ -71,6 +72,14 @@ pub fn spelled<'g>(graph: &'g Graph, ops: &'g Ops, node: NodeId) -> Vec<Word<'g>
         }
         put_recorded(graph, node, &param.name, &mut words[start..]);
         counts.unify(param, start, &mut words);
+        // Pooling that names no stride steps from window to window.
+        match (param.name.as_str(), &words[start..]) {
+            ("kernel_size", given) => window = given.to_vec(),
+            ("stride", [Word::List(0)]) if !window.is_empty() => {
+                words.splice(start.., window.iter().copied()).for_each(drop)
+            }
+            _ => {}
+        }
     }
     words
 }
@@ -294,6 +303,7 @@ mod tests {
             ("slice(x)", "slice(x, 0, 0, 2, 1)"),
             ("select(x, 1, 7)", "select(x, -1, -1)"),
             ("topk(x, 2)", "topk(x, 2, 1, sorted=True)"),
+            ("aten.avg_pool2d.default(x, [2, 3], [2, 3])", "aten.avg_pool2d.default(x, [2, 3], padding=0)"),
             ("softmax(x, 1, False)", "softmax(x, dim=-1, half_to_float=False)"),
             ("full([2], 1.0)", "full([2], 1.0, layout=strided, pin_memory=False)"),
             (
@@ -319,6 +329,7 @@ mod tests {
             ("select(x, 1, 7)", "select(x, 1, -2)"),
             ("select(x, 5, 7)", "select(x, -1, 7)"),
             ("topk(x, 2)", "topk(x, 2, 0)"),
+            ("aten.avg_pool2d.default(x, [2, 2], [1, 1])", "aten.avg_pool2d.default(x, [2, 2])"),
             ("flip(x, [0, 1])", "flip(x, [1, 1])"),
             ("aten.no_such.default(x, 1)", "aten.no_such.default(x, a=1)"),
         ] {

@@ -68,7 +68,7 @@ pub(super) fn metadata_true(evidence: &Evidence) -> Checked {
         let is_new = c.before_of[storages.storage(copy).by.index()].is_none();
         is_new && made_of(copy) == made_of(of)
     };
-    for (id, Elsewhere { other, storages }) in foreign {
+    for (id, Elsewhere { other, storages, .. }) in foreign {
         if is_repeated(storages) {
             continue;
         }

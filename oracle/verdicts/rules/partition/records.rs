@@ -8,7 +8,7 @@ use crate::analysis::disagreements::{Elsewhere, recorded_elsewhere, resized};
 use crate::analysis::fault::FaultKind;
 use crate::graph::{Dim, Graph, NodeId, Op, StorageId, Value};
 use crate::rules::AnalyzedGraph;
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Recorded results of both parts follow from their operators, and lie in no other memory's storage. What the joint
 /// graph already has is no fault of the partition.
@@ -20,15 +20,14 @@ pub(super) fn metadata_true(evidence: &PartitionEvidence) -> Checked {
         let shapes = faults.filter(|fault| matches!(fault.kind, FaultKind::Shape { .. }));
         shapes.filter_map(|fault| Some((fault.node?, fault.kind.to_string()))).collect()
     };
+    let told = |side: &AnalyzedGraph, id: NodeId, other: NodeId| {
+        (id, format!("recorded in the storage of {}", side.graph.name(other)))
+    };
     let foreign =
-        |side: &AnalyzedGraph, is_known: &dyn Fn(NodeId, NodeId) -> bool| -> Vec<(NodeId, String)> {
+        |side: &AnalyzedGraph, is_known: &dyn Fn(NodeId, Elsewhere) -> bool| -> Vec<(NodeId, String)> {
             let found = recorded_elsewhere(side.graph, side.storages()).into_iter();
-            let found = found.filter(|&(id, Elsewhere { other, .. })| !is_known(id, other));
-            found
-                .map(|(id, Elsewhere { other, .. })| {
-                    (id, format!("recorded in the storage of {}", side.graph.name(other)))
-                })
-                .collect()
+            let found = found.filter(|&(id, elsewhere)| !is_known(id, elsewhere));
+            found.map(|(id, Elsewhere { other, .. })| told(side, id, other)).collect()
         };
     let raised = |side: &AnalyzedGraph| overlap::refused(side.graph, &side.ops, side.storages());
     let sized = |side: &AnalyzedGraph| resized(side.graph, &side.ops, side.storages());
@@ -46,12 +45,15 @@ pub(super) fn metadata_true(evidence: &PartitionEvidence) -> Checked {
         };
         // A value and what it is a view of lie in one storage in the joint graph; where one of them is handed over and
         // the other computed again, the records say so still.
-        let share = |id: NodeId, other: NodeId| {
-            let storages = |id: NodeId| twins[id.index()].map(|twin| storages_of(joint.graph, twin));
-            storages(id)
-                .zip(storages(other))
-                .is_some_and(|(a, b)| a.iter().any(|storage| b.contains(storage)))
+        let storage = |id: NodeId, place: usize| {
+            let twin = twins[id.index()]?;
+            joint.graph.tensor(joint.storages().tensor(twin, place)?).storage
         };
+        let share = |id: NodeId, Elsewhere { other, places, .. }: Elsewhere| {
+            storage(id, places[0]).is_some_and(|own| storage(other, places[1]) == Some(own))
+        };
+        let confused = confused_inputs(joint, side, twins).into_iter();
+        let confused: Vec<(NodeId, String)> = confused.map(|(id, other)| told(side, id, other)).collect();
         let mut shapes = shapes(side);
         if shapes.is_empty() {
             let tried = Sizes::tried((joint.graph, &joint.ops), std::iter::once(side.graph), false);
@@ -62,7 +64,12 @@ pub(super) fn metadata_true(evidence: &PartitionEvidence) -> Checked {
             }));
         }
         let is_told: FxHashSet<NodeId> = shapes.iter().map(|(id, _)| *id).collect();
-        let all = shapes.into_iter().chain(foreign(side, &share)).chain(raised(side)).chain(sized(side));
+        let all = shapes
+            .into_iter()
+            .chain(foreign(side, &share))
+            .chain(confused)
+            .chain(raised(side))
+            .chain(sized(side));
         for (id, text) in all {
             if twins[id.index()].is_some_and(|twin| known.contains(&twin)) {
                 continue;
@@ -149,10 +156,26 @@ fn may_follow_from_strides(side: &AnalyzedGraph, id: NodeId) -> bool {
     faults.any(|fault| matches!(&fault.kind, FaultKind::Shape { fault } if fault.may_follow_from_strides()))
 }
 
-/// The storages that are recorded of what a node returns.
-fn storages_of(graph: &Graph, id: NodeId) -> Vec<StorageId> {
-    let tensors = graph.tensors_of(graph.node(id).out).into_iter();
-    tensors.filter_map(|tensor| graph.tensor(tensor).storage).collect()
+/// Inputs of a part that are recorded in the storage of an earlier one, each with that, where the joint graph has two
+/// storages for what they are, and records two.
+fn confused_inputs(
+    joint: &AnalyzedGraph,
+    part: &AnalyzedGraph,
+    twins: &[Option<NodeId>],
+) -> Vec<(NodeId, NodeId)> {
+    let recorded = |graph: &Graph, id: NodeId| graph.tensor_of(id)?.storage;
+    let lie_apart = |a: NodeId, b: NodeId| {
+        let parts = |id: NodeId| joint.storages().all_parts(id);
+        recorded(joint.graph, a).zip(recorded(joint.graph, b)).is_some_and(|(a, b)| a != b)
+            && parts(a).all(|own| parts(b).all(|other| own.storage != other.storage))
+    };
+    let mut first: FxHashMap<StorageId, NodeId> = FxHashMap::default();
+    let inputs = part.graph.ids().filter(|&id| part.graph.node(id).op == Op::Placeholder);
+    let pairs = inputs.filter_map(|id| Some((id, *first.entry(recorded(part.graph, id)?).or_insert(id))));
+    let is_confused = |&(id, other): &(NodeId, NodeId)| {
+        twins[id.index()].zip(twins[other.index()]).is_some_and(|(a, b)| lie_apart(a, b))
+    };
+    pairs.filter(is_confused).collect()
 }
 
 /// Dtype and sizes of a tensor in words, and its strides; `None` where there is no tensor.

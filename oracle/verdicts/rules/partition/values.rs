@@ -7,11 +7,13 @@
 //!
 //! Interpreters tell draws apart by their order, and a partition may change the order of independent draws. Where the
 //! orders differ, or a draw is replayed, random operators are first replaced, on both sides, by functions of their
-//! arguments and of one more input for each draw. A second draw that is not a replay gets an input of its own.
+//! arguments, of the order in which they fill memory, and of one more input for each draw. A second draw that is not a
+//! replay gets an input of its own.
 
 use super::super::{AnalyzedGraph, Evidence, Policies, RankGraph, proved, values};
 use super::compose::{Composition, Draw};
 use super::evidence::PartitionEvidence;
+use crate::analysis::draws::order_of_filling;
 use crate::graph::Transcriber;
 use crate::graph::{Dim, Dtype, Graph, Node, NodeId, Op, Out, Tensor, Value};
 use crate::ops::Ops;
@@ -243,7 +245,10 @@ fn draws_as_inputs(graph: &Graph, ops: &Ops, draws: &[Draw], keys: &[&str]) -> R
         if !new.facts.iter().any(|(known, _)| *known == called) {
             new.facts.push((called.clone(), serde_json::json!({ "schema": schema }).to_string()));
         }
-        let list = new.push_values(&[Value::List(args), Value::List(kwargs)]);
+        let order = order_of_filling(graph, id).unwrap_or_default();
+        let order: Vec<Value> = order.into_iter().map(|dim| Value::Int(dim as i64)).collect();
+        let order = new.push_values(&order);
+        let list = new.push_values(&[Value::List(args), Value::List(kwargs), Value::List(order)]);
         let args = new.push_values(&[Value::Node(input), Value::List(list)]);
         let name = new.intern(graph.name(id));
         let target = new.intern_target(&called);
