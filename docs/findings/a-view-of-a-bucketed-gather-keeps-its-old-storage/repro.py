@@ -3,8 +3,8 @@
 Pass schedule_overlap_bucketing, PyTorch 2.15.0; breaks worker/error.
 Needs torch alone, and no GPU. Exit status 1 if the failure shows, else 0.
 
-A sharded weight as FSDP gathers it, of which a row is read, and the whole as a factor. Nothing is bucketed before the
-scheduling if pre_bucketing_fsdp_collectives is off, and then all is well.
+A weight as FSDP gathers it, of which a row is read, and the whole, turned. Nothing is bucketed before the scheduling if
+pre_bucketing_fsdp_collectives is off, and then all is well.
 """
 
 import sys
@@ -23,21 +23,20 @@ GROUP = dist.group.WORLD.group_name
 OPS = torch.ops._c10d_functional
 
 
-def step(shard, other, x):
+def step(shard, other, scale):
     weight, bias = (OPS.wait_tensor(OPS.all_gather_into_tensor(s, 2, GROUP)) for s in (shard, other))
     row = weight.select(0, 0).neg()
-    total = OPS.reduce_scatter_tensor(x @ weight.t(), "sum", 2, GROUP)
+    total = OPS.reduce_scatter_tensor(weight.t() * scale, "sum", 2, GROUP)
     return OPS.wait_tensor(total), row, bias * 2
 
 
 for setting in (False, True):
     with FakeTensorMode():
-        module = make_fx(step)(*(torch.empty(64, 64, device="cuda") for _ in range(3)))
+        module = make_fx(step)(*(torch.empty(64, n, device="cuda") for n in (64, 64, 1)))
     try:
         schedule_overlap_bucketing(
             module,
             collective_bucketing=True,
-            compute_estimator="analytical",
             custom_runtime_estimation=lambda node, size=None: 1.0,
             pre_bucketing_fsdp_collectives=setting,
         )
