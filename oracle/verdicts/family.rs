@@ -13,8 +13,9 @@ use crate::graph::Graph;
 use crate::judge::candidate::{Candidate, Outcome};
 use crate::judge::options::{self, bucketing_config, partition_config, schedule_config};
 use crate::judge::{self, CannotJudge, Judgement, Options};
-use crate::rules::{self, Statement};
+use crate::rules::{self, AnalyzedGraph, Statement};
 use crate::words;
+use std::sync::Arc;
 
 /// The passes that rules speak about.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -79,6 +80,8 @@ pub struct FamilyRow {
 pub(crate) struct Run<'a> {
     /// The case.
     pub case: &'a Case,
+    /// What follows from its graph.
+    pub before: &'a Arc<AnalyzedGraph<'a>>,
     /// The pass with what the candidate promises by itself.
     pub config: &'a PassConfig,
     /// The family of the pass.

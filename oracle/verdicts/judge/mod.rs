@@ -44,7 +44,6 @@ pub use references::References;
 use remarks::remarked;
 pub use remarks::{Remark, remarks};
 use seen_through::{resting_on_a_record, resting_on_bodies, seen_through};
-use std::borrow::Cow;
 use std::sync::Arc;
 pub use without::Without;
 
@@ -191,7 +190,7 @@ fn graphs_of(case: &Case) -> Vec<&Graph> {
 fn judge_case(case: &Case, candidate: &dyn Candidate, options: &Options) -> Result<Judgement, CannotJudge> {
     let (pass, config) = pass_of(case)?;
     let config = &candidate.promised(config);
-    let before = AnalyzedGraph::new(&case.graph);
+    let before = Arc::new(AnalyzedGraph::new(&case.graph));
     check_input(&before, pass)?;
     candidate.check_options(config).map_err(CannotJudge::Pass)?;
     if !candidate.capabilities().passes.contains(&pass) {
@@ -199,12 +198,12 @@ fn judge_case(case: &Case, candidate: &dyn Candidate, options: &Options) -> Resu
         return Ok(refused(Code::NotImplemented.because(reason)));
     }
     check_programs(case, pass)?;
-    (pass.row().judge)(&family::Run { case, config, pass, candidate, options })
+    (pass.row().judge)(&family::Run { case, before: &before, config, pass, candidate, options })
 }
 
 /// Judges the graph that a candidate makes of a case.
 pub(crate) fn judge_run(run: &family::Run) -> Result<Judgement, CannotJudge> {
-    let &family::Run { case, config, pass, candidate, options } = run;
+    let &family::Run { case, before, config, pass, candidate, options } = run;
     let capabilities = candidate.capabilities();
     let mut policies = policies(config, capabilities.keeps_promises)?;
     let bakes_rank = capabilities.bakes_rank && !pass.row().sorts;
@@ -226,12 +225,16 @@ pub(crate) fn judge_run(run: &family::Run) -> Result<Judgement, CannotJudge> {
     }
     let as_given = as_given(&policies, &case.graph, outcomes.iter(), second);
     let comparable = comparable(&mut policies, &case.graph, outcomes.iter());
-    let (graph, mut outcomes) = match comparable {
-        Some((before, after)) => (Cow::Owned(before), after),
-        None => (Cow::Borrowed(&case.graph), outcomes),
+    let (written, mut outcomes) = match comparable {
+        Some((before, after)) => (Some(before), after),
+        None => (None, outcomes),
+    };
+    let before = match &written {
+        Some(before) => Arc::new(AnalyzedGraph::new(before)),
+        None => before.clone(),
     };
     for outcome in &mut outcomes {
-        if let Some(named) = named_as_before(&graph, outcome) {
+        if let Some(named) = named_as_before(before.graph, outcome) {
             *outcome = named;
         }
     }
@@ -244,7 +247,7 @@ pub(crate) fn judge_run(run: &family::Run) -> Result<Judgement, CannotJudge> {
     let again = options.run_again.then(|| again(case, config, candidate, first));
     let after = AnalyzedGraph::new(&first.repaired);
     let again = Again { as_given, ..again.unwrap_or_default() };
-    Ok(judge_outcomes_with(AnalyzedGraph::new(&graph), after, pass, policies, &of_ranks, options, again))
+    Ok(judge_outcomes_with(before, after, pass, policies, &of_ranks, options, again))
 }
 
 /// Judges outcomes that somebody else produced: one for all ranks (`None`), or one per rank; of a partition the forward
@@ -334,7 +337,7 @@ pub(crate) fn judge_given(given: &family::Given) -> Result<Judgement, CannotJudg
     let Some(&(_, first)) = outcomes.first() else {
         return Err(CannotJudge::Pass("there is no outcome to judge".into()));
     };
-    let (before, after) = (AnalyzedGraph::new(before), AnalyzedGraph::new(&first.repaired));
+    let (before, after) = (Arc::new(AnalyzedGraph::new(before)), AnalyzedGraph::new(&first.repaired));
     both(&before, || before.faults(), || after.storages());
     check_input(&before, pass)?;
     check_ranks(&before.graph.world, &outcomes)?;
@@ -669,7 +672,7 @@ fn both<A: Send, B: Send>(
 }
 
 fn judge_outcomes_with<'a>(
-    side: AnalyzedGraph<'a>,
+    before: Arc<AnalyzedGraph<'a>>,
     after: AnalyzedGraph<'a>,
     pass: PassKind,
     policies: Policies,
@@ -677,7 +680,7 @@ fn judge_outcomes_with<'a>(
     options: &Options,
     again: Again,
 ) -> Judgement {
-    let before_in_order = in_order(side.graph, &side.edges);
+    let before_in_order = in_order(before.graph, &before.edges);
     let evaluators = match before_in_order {
         true => evaluators(options),
         // Nothing executes a list that is not in order: what it means is defined by its repair.
@@ -691,7 +694,6 @@ fn judge_outcomes_with<'a>(
             after: &outcome.repaired,
         })
         .collect();
-    let before = Arc::new(side);
     let evidence = |graph: RankGraph<'a>| {
         let mut evidence = Evidence::of_ranks(before.clone(), graph, policies.clone());
         let (side, after, nodes) = (&*evidence.before, &*evidence.after, &*evidence.correspondence);
