@@ -2,7 +2,8 @@
 //!
 //! What the window takes from before it becomes a graph input; what is used after it becomes an output, unless it is
 //! memory that nothing in the window writes. A collective that starts inside is waited for inside: waits that stand
-//! behind the window come along. A wait whose collective starts before the window becomes an input.
+//! behind the window come along. A wait whose collective starts before the window becomes an input. Bodies of
+//! higher-order operators come along as they are.
 //!
 //! Inputs stand for values that may have shared storage in the whole graph; in the window each is a storage of its own.
 
@@ -12,6 +13,8 @@ use crate::graph::{
     Value, World,
 };
 use crate::ops::{Fill, Kind, Ops};
+use rustc_hash::FxHashSet;
+use std::sync::Arc;
 
 /// The nodes `start..start + length` of `graph` as a graph of their own. `None` where no call is among them.
 pub fn window(graph: &Graph, start: usize, length: usize) -> Option<Graph> {
@@ -51,13 +54,10 @@ pub fn window(graph: &Graph, start: usize, length: usize) -> Option<Graph> {
         }
     }
     let mut cut = Cut::new(graph);
-    for &id in &list {
-        for &input in edges.inputs(id) {
-            if !inside[input.index()] {
-                cut.input(input)?;
-            }
-        }
-    }
+    let taken = list.iter().flat_map(|&id| edges.inputs(id)).filter(|input| !inside[input.index()]);
+    let (constants, inputs): (Vec<NodeId>, Vec<NodeId>) =
+        taken.partition(|input| graph.node(**input).op == Op::GetAttr);
+    inputs.into_iter().chain(constants).try_for_each(|input| cut.input(input))?;
     for &id in &list {
         cut.call(id);
     }
@@ -108,6 +108,7 @@ pub(super) struct Cut<'a> {
 impl<'a> Cut<'a> {
     pub(super) fn new(from: &'a Graph) -> Cut<'a> {
         let mut into = Graph::new(from.name.clone());
+        into.subgraphs.clone_from(&from.subgraphs);
         into.kind.clone_from(&from.kind);
         into.world = explicit(&from.world);
         into.symbols.clone_from(&from.symbols);
@@ -243,6 +244,12 @@ impl<'a> Cut<'a> {
         let list = self.into.list(&values);
         let output = self.into.push("output", Op::Output, "output");
         self.into.node_mut(output).args = self.into.push_values(&[list]);
+        let constants = self.into.ids().filter(|&id| self.into.node(id).op == Op::GetAttr);
+        let used: FxHashSet<&str> = constants.map(|id| self.into.target(id)).collect();
+        let is_used: Vec<bool> =
+            self.into.subgraphs.iter().map(|(name, _)| used.contains(name.as_str())).collect();
+        let mut is_used = is_used.into_iter();
+        self.into.subgraphs.retain(|_| is_used.next() == Some(true));
         for edge in &self.from.ordering {
             if let (Some(before), Some(after)) = (self.ids[edge.before.index()], self.ids[edge.after.index()])
             {
@@ -279,13 +286,22 @@ pub(super) fn shrink_groups(graph: &mut Graph, size: u32) {
     }
     let world = World { ranks: None, groups };
     graph.world = world.assume_mesh().unwrap_or(world);
+    let world = graph.world.clone();
+    state_groups(graph, &world);
+}
+
+/// States the sizes of the groups of a world in the calls of a graph and of its bodies.
+fn state_groups(graph: &mut Graph, world: &World) {
+    for (_, body) in &mut graph.subgraphs {
+        state_groups(Arc::make_mut(body), world);
+    }
     let ops = Ops::of(graph);
     for id in graph.ids() {
         let Some(schema) = ops.call(graph, id).and_then(|info| info.schema.as_ref()) else { continue };
         let (Some(at), Some(of)) = (schema.param("group_size"), schema.param("group_name")) else { continue };
         let mut args = graph.args(id).to_vec();
         let Some(&Value::Str(name)) = args.get(of) else { continue };
-        let new = graph.world.group(graph.text(name)).map(|group| i64::from(group.size));
+        let new = world.group(graph.text(name)).map(|group| i64::from(group.size));
         if let (Some(new), Some(slot)) = (new, args.get_mut(at)) {
             *slot = Value::Int(new);
             let args = graph.push_values(&args);

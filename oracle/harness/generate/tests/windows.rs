@@ -96,3 +96,25 @@ fn sizes_shrink_consistently() {
     assert_eq!(small.len(), cut.len());
     assert!(elements(&small) * 4 <= elements(&cut), "{} of {}", elements(&small), elements(&cut));
 }
+
+/// A window has the bodies that its calls run, and its inputs before everything else.
+#[test]
+fn bodies_come_along() {
+    let text = "world 4 ranks, groups dp = [0 1 2 3]\n\
+        x = input : f32[4]\nm = attr region : other(GraphModule)\ny = neg(x) : f32[4]\n\
+        r = higher_order.invoke_subgraph(m, \"region\", x, y) : (f32[16])\na = r[0] : f32[16]\noutput a\n\
+        body region\n  p = input : f32[4]\n  q = input : f32[4]\n  s = add(p, q) : f32[4]\n  \
+        g = all_gather(s, dp) : f32[16]\n  w = wait(g) : f32[16]\n  output (w)\nend\n\
+        body unused\n  p = input : f32[4]\n  output (p)\nend\n";
+    let graph = crate::format::text::parse(text.as_bytes()).unwrap().graph;
+    let cut = window(&graph, 3, 2).unwrap();
+    let ops = |graph: &Graph| graph.nodes().iter().map(|node| node.op).collect::<Vec<_>>();
+    assert_eq!(ops(&cut)[..3], [Op::Placeholder, Op::Placeholder, Op::GetAttr]);
+    assert_eq!(window_faults(&cut), [""; 0]);
+    let names: Vec<&str> = cut.subgraphs.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["region"]);
+    let small = shrink(&cut, 2).unwrap();
+    let body = small.subgraph("region").unwrap();
+    let gather = body.find("g").unwrap();
+    assert!(body.args(gather).contains(&crate::graph::Value::Int(2)), "{:?}", body.args(gather));
+}
