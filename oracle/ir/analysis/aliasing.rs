@@ -5,9 +5,10 @@ use super::edges::Edges;
 use super::sharing::{argument, hands_back, holds_tensors, is_quiet, receives};
 use super::storages::{Mode, Part, Place, Storage, StorageIndex, Storages};
 use super::topological::TopologicalOrder;
+use crate::graph::layout::{format_of, lies_in};
 use crate::graph::{Dim, DtypeClass, Graph, NodeId, Op, Out, StorageId, Tensor, Value};
 use crate::ops::shape::{Inferred, Output, Size, TensorMeta, infer, is_contiguous, strides_of_view};
-use crate::ops::{Collective, Kind, OpInfo, Ops, Schema, View};
+use crate::ops::{Bound, Collective, Kind, OpInfo, Ops, Schema, View, views_where_strides_allow};
 use fixedbitset::FixedBitSet;
 use petgraph::unionfind::UnionFind;
 use rustc_hash::FxHashMap;
@@ -441,9 +442,13 @@ impl<'a> Aliasing<'a> {
         let named = |name: &str| argument(self.graph, id, schema, schema.param(name)?);
         let sizes = |dims| self.graph.dims(dims).iter().map(|&d| Size::from(d)).collect::<Vec<Size>>();
         let layout = |t: &Tensor| (sizes(t.shape), sizes(t.stride));
+        let numbers = |t: &Tensor| self.graph.sizes(t.shape).zip(self.graph.sizes(t.stride));
+        let format = || Bound::new(self.graph, id, schema).ok()?.memory_format();
         match &schema.name[..] {
             // A view where strides allow it.
-            "reshape" | "flatten" | "reshape_as" => {
+            _ if schema.name == "reshape"
+                || (views_where_strides_allow(schema) && schema.name != "ravel") =>
+            {
                 let (shape, stride) = layout(self.tensor(source)?);
                 let (new, _) = layout(self.tensor(place)?);
                 Some(strides_of_view(&shape, &stride, &new)?.is_none())
@@ -451,11 +456,18 @@ impl<'a> Aliasing<'a> {
             // Itself where it is contiguous already.
             "contiguous" => {
                 let (shape, stride) = layout(self.tensor(source)?);
-                let plain = match named("memory_format") {
-                    Some(Value::MemoryFormat(format)) => self.graph.text(format) == "contiguous_format",
-                    other => other.is_none(),
-                };
-                is_contiguous(&shape, &stride).filter(|_| plain).map(|is| !is)
+                match format() {
+                    None | Some("contiguous_format") => is_contiguous(&shape, &stride).map(|is| !is),
+                    Some(format) => {
+                        let (sizes, strides) = numbers(self.tensor(source)?)?;
+                        lies_in(format, &sizes, &strides).map(|is| !is)
+                    }
+                }
+            }
+            // The same, and then a view.
+            "ravel" => {
+                let (shape, stride) = layout(self.tensor(source)?);
+                is_contiguous(&shape, &stride).map(|is| !is)
             }
             // Itself where nothing changes.
             "to" | "type_as" => {
@@ -464,8 +476,9 @@ impl<'a> Aliasing<'a> {
                 if changes || named("copy") == Some(Value::Bool(true)) {
                     return Some(true);
                 }
-                let keeps_format = matches!(named("memory_format"), None | Some(Value::None));
-                keeps_format.then_some(false)
+                let Some(format) = format() else { return Some(false) };
+                let (sizes, strides) = numbers(before)?;
+                Some(format_of(&sizes, &strides) != format)
             }
             // Itself unless it shows conjugates, which is not recorded.
             "resolve_conj" | "resolve_neg" => {

@@ -50,6 +50,59 @@ pub fn is_dense_in(sizes: &[i64], strides: &[i64], order: impl IntoIterator<Item
     })
 }
 
+/// The dimensions in the order of a memory format, the innermost first; `None` for a format that is not one of so many
+/// dimensions.
+fn order_in(format: &str, rank: usize) -> Option<&'static [usize]> {
+    match (format, rank) {
+        ("channels_last", 4) => Some(&[1, 3, 2, 0]),
+        ("channels_last_3d", 5) => Some(&[1, 4, 3, 2, 0]),
+        _ => None,
+    }
+}
+
+/// Whether the elements lie in a memory format without gaps; `None` for a format that is not one of so many dimensions.
+pub fn lies_in(format: &str, sizes: &[i64], strides: &[i64]) -> Option<bool> {
+    match format {
+        "contiguous_format" => Some(is_contiguous(sizes, strides)),
+        _ => order_in(format, sizes.len()).map(|order| is_dense_in(sizes, strides, order.iter().copied())),
+    }
+}
+
+/// The strides of a shape in a memory format; `None` for a format that is not one of so many dimensions.
+pub fn strides_in(format: &str, sizes: &[i64]) -> Option<Numbers> {
+    let mut strides = Numbers::from_elem(1, sizes.len());
+    if format == "contiguous_format" {
+        write_contiguous(sizes, &mut strides);
+        return Some(strides);
+    }
+    let mut step = 1i64;
+    for &dim in order_in(format, sizes.len())? {
+        strides[dim] = step;
+        step = step.saturating_mul(sizes[dim].max(1));
+    }
+    Some(strides)
+}
+
+/// The memory format that PyTorch takes a tensor for by its strides (`suggest_memory_format`, c10/core/MemoryFormat.h).
+pub fn format_of(sizes: &[i64], strides: &[i64]) -> &'static str {
+    let is_like = |format: &str| {
+        let order = order_in(format, sizes.len()).filter(|_| strides[1] != 0)?;
+        let mut least = 0i64;
+        order
+            .iter()
+            .all(|&dim| {
+                // Where all strides are the same, it is taken for contiguous.
+                let is_ambiguous = dim == 0 && least == strides[1];
+                let fits = sizes[dim] != 0 && strides[dim] >= least && !is_ambiguous;
+                least = strides[dim].saturating_mul(sizes[dim].max(1));
+                fits
+            })
+            .then_some(())
+    };
+    let formats = ["channels_last", "channels_last_3d"];
+    formats.into_iter().find(|format| is_like(format).is_some()).unwrap_or("contiguous_format")
+}
+
 /// Whether the elements lie in some order without gaps and without overlap. No elements do.
 pub fn is_dense(sizes: &[i64], strides: &[i64]) -> bool {
     let mut order: Vec<usize> = (0..sizes.len()).collect();

@@ -129,6 +129,12 @@ impl Facts {
     }
 }
 
+/// Whether an operator gives a view where strides allow it, and else a copy of the elements in the order of their
+/// indices; `reshape` has a rule of its own.
+pub fn views_where_strides_allow(schema: &Schema) -> bool {
+    schema.namespace == "aten" && ["flatten", "ravel", "reshape_as"].contains(&schema.name.as_str())
+}
+
 /// Whether an operator may hand back its first argument, or a window of it, although its schema says that the result
 /// is new: a cast to what it is, dimensions added to none. PyTorch makes these of other operators
 /// (`CompositeImplicitAutograd` in `aten/src/ATen/native/native_functions.yaml`). Dropouts are left out: in training

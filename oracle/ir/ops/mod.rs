@@ -20,7 +20,9 @@ pub mod shape;
 mod spelling;
 mod table;
 
-pub use facts::{FactsAbout, FactsDisagreement, facts_disagreements, may_hand_back};
+pub use facts::{
+    FactsAbout, FactsDisagreement, facts_disagreements, may_hand_back, views_where_strides_allow,
+};
 pub use kind::{Binary, Collective, Fill, Kind, Matmul, Move, Number, Random, Reduce, Sync, Unary, View};
 pub use schema::{ArityError, Bound, Default, Param, Return, Schema, SchemaError};
 pub use spelling::{Word, counts_dimensions, kind_of_device, spelled};

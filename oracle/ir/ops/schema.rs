@@ -385,6 +385,12 @@ impl<'a> Bound<'a> {
             .map(|(i, _, value)| (i, value))
     }
 
+    /// The memory format that is asked for; `None` where none is, or the one that there is.
+    pub fn memory_format(&self) -> Option<&'a str> {
+        let format = self.text("memory_format")?;
+        Some(format.strip_prefix("torch.").unwrap_or(format)).filter(|format| *format != "preserve_format")
+    }
+
     /// The value given for the parameter called `name`.
     pub fn named(&self, name: &str) -> Option<Value> {
         self.given(self.schema.param(name)?)

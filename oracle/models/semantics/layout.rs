@@ -5,8 +5,8 @@
 //! and the walk over the rows of a window.
 
 use crate::graph::Dtype;
-pub use crate::graph::layout::is_dense;
 use crate::graph::layout::{self as numbers, is_contiguous};
+pub use crate::graph::layout::{format_of, is_dense, lies_in, strides_in};
 use std::fmt;
 use std::ops::Deref;
 

@@ -293,6 +293,11 @@ impl<'a> Call<'a> {
         self.bound.text(name)
     }
 
+    /// The memory format that is asked for.
+    pub fn memory_format(&self) -> Option<&'a str> {
+        self.bound.memory_format()
+    }
+
     /// The dtype argument, if one is given.
     pub fn dtype(&self, name: &str) -> Option<Dtype> {
         self.bound.dtype(name)

@@ -109,9 +109,21 @@ pub(super) fn cast(call: &Call) -> Rule<Inferred> {
     let dtype = call.dtype("dtype").or(tensor.dtype);
     // `to` hands its argument back where there is nothing to convert.
     if call.schema.returns.first().is_some_and(|r| r.alias.is_some()) && dtype == tensor.dtype {
-        return if call.flag("copy") { one(tensor.packed()) } else { one(tensor) };
+        return match call.flag("copy") {
+            _ if is_formatted(call) => one(TensorMeta::loose(tensor.shape, tensor.dtype)),
+            true => one(tensor.packed()),
+            false => one(tensor),
+        };
     }
     one(formatted(call, tensor, dtype))
+}
+
+/// Whether a call asks for another memory format than row by row, or for this one where it may keep what is there.
+fn is_formatted(call: &Call) -> bool {
+    match call.memory_format() {
+        None => false,
+        Some(format) => call.name() != "contiguous" || format != "contiguous_format",
+    }
 }
 
 /// A copy in the memory format that the call asks for.
@@ -141,6 +153,7 @@ fn clone(call: &Call) -> Rule<Inferred> {
     let contiguous = is_contiguous(&tensor.shape, tensor.strides()?);
     match call.name() {
         "resolve_conj" => one(tensor.packed()),
+        "contiguous" if is_formatted(call) => one(TensorMeta::loose(tensor.shape, tensor.dtype)),
         "contiguous" => match contiguous {
             Some(true) => one(tensor),
             Some(false) => one(TensorMeta::fresh(tensor.shape, tensor.dtype)),

@@ -87,7 +87,7 @@ pub(super) const ROWS: &[Row] = &[
     ("view",                 Kind::View(View::Sizes),          "aten::view(Tensor(a) self, SymInt[] size) -> Tensor(a)"),
     ("reshape",              Kind::View(View::Sizes),          "aten::reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)"),
     ("unsafe_view",          Kind::View(View::Sizes),          "aten::_unsafe_view(Tensor self, SymInt[] size) -> Tensor"),
-    ("",                     Kind::View(View::Sizes),          "aten::_reshape_alias(Tensor(a) self, SymInt[] size, SymInt[] stride) -> Tensor(a)"),
+    ("",                     Kind::View(View::AsStrided),      "aten::_reshape_alias(Tensor(a) self, SymInt[] size, SymInt[] stride) -> Tensor(a)"),
     ("view_dtype",           Kind::View(View::Dtype),          "aten::view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)"),
     ("permute",              Kind::View(View::Permute),        "aten::permute(Tensor(a) self, int[] dims) -> Tensor(a)"),
     ("transpose",            Kind::View(View::Transpose),      "aten::transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)"),

@@ -10,6 +10,7 @@ mod gather;
 mod matmul;
 mod moves;
 mod opaque;
+mod overlap;
 mod pack;
 mod pointwise;
 mod python;
@@ -26,6 +27,7 @@ use crate::ops::{Kind, Move, Random};
 impl<'a, D: Domain> Rank<'a, D> {
     /// Executes a call that needs no other rank.
     pub(crate) fn call(&mut self, node: NodeId, step: &Step<'a>, kind: Kind) -> Outcome<Item> {
+        self.ordered_by_elements(node, step, kind)?;
         match kind {
             Kind::View(view) => self.view(node, step, view),
             Kind::Move(movement) => match movement {

@@ -68,16 +68,16 @@ impl<D: Domain> Rank<'_, D> {
             .is_some_and(|s| s.returns.iter().any(|r| r.alias.is_some()));
         let strides = self.preserved_strides(&x, step.args[1]);
         // `contiguous` and `resolve_conj` return a tensor that already is what they ask for.
-        let contiguous = self.wants_contiguous(step);
-        if may_alias && if contiguous { x.is_contiguous() } else { !x.conj } {
+        let is_as_asked = match self.format(step.args[1]) {
+            Some(format) => layout::lies_in(format, &x.shape, &x.strides)
+                .ok_or_else(|| raise!("no such memory format"))?,
+            None => !x.conj,
+        };
+        if may_alias && is_as_asked {
             return Ok(Item::Tensor(x));
         }
         let block = self.moved(&x, x.dtype)?;
         self.deliver(node, step, x.shape, Some(strides), x.dtype, block)
-    }
-
-    fn wants_contiguous(&self, step: &Step) -> bool {
-        matches!(step.args[1], Value::Int(0)) || self.text(step.args[1]) == Some("contiguous_format")
     }
 
     fn joined(&mut self, node: NodeId, step: &Step, stack: bool) -> Outcome<Item> {
@@ -167,6 +167,9 @@ impl<D: Domain> Rank<'_, D> {
         let part = copy.showing(&shape::window(view, all, &Numbers { rank: self, step }, 2)?)?;
         let offset = part.offset.saturating_sub(base.offset).saturating_add(copy.offset);
         let part = self.within(Window { offset, ..part })?;
+        if !layout::is_injective(&part.shape, &part.strides) {
+            return Err(refuse!("a scatter into elements that overlap"));
+        }
         if part.shape != source.shape {
             return Err(raise!("the part has shape {:?}, the source {:?}", part.shape, source.shape));
         }

@@ -14,7 +14,8 @@ use super::super::layout::{self, Window};
 use super::super::program::{Step, stated};
 use super::super::rank::{Item, Rank};
 use crate::graph::{NodeId, Out, Tensor, Value};
-use crate::ops::{Kind, OpInfo, Random, Schema, may_hand_back};
+use crate::ops::shape::Size;
+use crate::ops::{Kind, OpInfo, Random, Schema, may_hand_back, views_where_strides_allow};
 
 impl<'a, D: Domain> Rank<'a, D> {
     pub(super) fn opaque(&mut self, node: NodeId, step: &Step<'a>) -> Outcome<Item> {
@@ -169,7 +170,7 @@ impl<'a, D: Domain> Rank<'a, D> {
     }
 
     /// A view without kernel. If the argument lies as it was recorded, the recorded result says which window it is.
-    fn opaque_view(&self, node: NodeId, info: &OpInfo) -> Outcome<Option<Item>> {
+    fn opaque_view(&mut self, node: NodeId, info: &OpInfo) -> Outcome<Option<Item>> {
         let graph = self.program.graph;
         let Some(schema) = &info.schema else { return Ok(None) };
         let alias = schema.aliases().next().filter(|_| schema.returns.len() == 1 && !schema.returns[0].write);
@@ -186,6 +187,16 @@ impl<'a, D: Domain> Rank<'a, D> {
         };
         if may_hand_back(schema) && (before.storage.is_none() || after.storage.is_none()) {
             return Err(refuse!("{} may hand back what it is given", info.target));
+        }
+        if views_where_strides_allow(schema) {
+            let sizes: Vec<Size> =
+                self.recorded(graph.dims(after.shape))?.iter().map(|&n| Size::Known(n)).collect();
+            return Ok(Some(Item::Tensor(self.viewed_or_copied(
+                node,
+                &window,
+                &sizes,
+                schema.name == "ravel",
+            )?)));
         }
         // A tracer that gave the result another storage saw a copy.
         if before.storage.is_some() && before.storage != after.storage {
@@ -330,7 +341,7 @@ impl<'a, D: Domain> Rank<'a, D> {
     }
 }
 
-fn collect(item: &Item, into: &mut Vec<Window>) {
+pub(super) fn collect(item: &Item, into: &mut Vec<Window>) {
     match item {
         Item::Tensor(window) => into.push(*window),
         Item::List(items) => items.iter().for_each(|item| collect(item, into)),

@@ -9,7 +9,7 @@ use super::super::number::{Number, range};
 use super::super::program::{Step, stated};
 use super::super::promote::{Participant, promote_types, result_type};
 use super::super::rank::{Item, Rank};
-use crate::graph::{Dtype, DtypeClass, NodeId, Value};
+use crate::graph::{Dtype, DtypeClass, NodeId, Tensor, Value};
 use crate::ops::{Binary, Kind, Unary};
 
 /// An operand as it is given.
@@ -207,6 +207,29 @@ impl<D: Domain> Rank<'_, D> {
         self.compute(node, step, Pointwise::Unary(op, tanh), &[Given::Tensor(window)], dtype, out)
     }
 
+    /// Whether an operand is read in a wider type than the one that both are promoted to: a tensor of the host without
+    /// dimensions beside 16 bits. Numbers that small do not show it. Sources: `opmath_symmetric_gpu_kernel_with_scalars`
+    /// (aten/src/ATen/native/cuda/Loops.cuh), `iter.original_scalar_value` (aten/src/ATen/native/cpu/BinaryOpsKernel.cpp).
+    fn is_taken_unrounded(&self, operand: Value, all: [Value; 2], common: Dtype, op: Binary) -> bool {
+        let graph = self.program.graph;
+        let tensor = |value: Value| match value {
+            Value::Node(id) => graph.tensor_of(id),
+            _ => None,
+        };
+        let is_on_host = |tensor: &Tensor| graph.text(tensor.device) == "cpu";
+        let is_beside_a_device = || all.into_iter().filter_map(tensor).any(|tensor| !is_on_host(tensor));
+        let is_such = |own: &Tensor| {
+            graph.dims(own.shape).is_empty()
+                && is_on_host(own)
+                && own.dtype != common
+                && own.dtype.class() == DtypeClass::Float
+        };
+        matches!(common, Dtype::F16 | Dtype::BF16)
+            && tensor(operand).is_some_and(is_such)
+            && (matches!(op, Binary::Mul | Binary::Div)
+                || matches!(op, Binary::Add | Binary::Sub) && is_beside_a_device())
+    }
+
     pub(super) fn binary(&mut self, node: NodeId, step: &Step, op: Binary) -> Outcome<Item> {
         let [first, second, third, fourth, ..] = step.args;
         let mut a = self.given(first)?;
@@ -236,6 +259,12 @@ impl<D: Domain> Rank<'_, D> {
             _ => {}
         }
         let mut dtype = result_type(&[a.participant(), b.participant()])?;
+        if [first, second]
+            .into_iter()
+            .any(|operand| self.is_taken_unrounded(operand, [first, second], dtype, op))
+        {
+            return Err(refuse!("a number on the host is not rounded to {} before {op:?}", dtype.name()));
+        }
         let class = dtype.class();
         let mut out = dtype;
         match op {
@@ -446,7 +475,10 @@ impl<D: Domain> Rank<'_, D> {
             .info
             .and_then(|i| i.schema.as_ref())
             .is_some_and(|s| s.returns.first().is_some_and(|r| r.alias.is_some()));
-        if returns_itself && dtype == window.dtype && !self.flag(step.args[3])? {
+        let format = self.format(step.args[2]);
+        let is_as_asked =
+            format.is_none_or(|format| layout::format_of(&window.shape, &window.strides) == format);
+        if returns_itself && dtype == window.dtype && !self.flag(step.args[3])? && is_as_asked {
             return Ok(Item::Tensor(window));
         }
         self.room(&window.shape)?;
@@ -456,11 +488,20 @@ impl<D: Domain> Rank<'_, D> {
         self.deliver(node, step, window.shape, Some(strides), dtype, block)
     }
 
+    /// The memory format that a value names; `None` for the one that there is.
+    pub(super) fn format(&self, value: Value) -> Option<&str> {
+        let format = match value {
+            Value::Int(0) => "contiguous_format",
+            value => self.text(value)?,
+        };
+        Some(format.strip_prefix("torch.").unwrap_or(format)).filter(|format| *format != "preserve_format")
+    }
+
     /// The strides of a copy: those of the original where it is dense, unless a memory format says otherwise.
     pub(super) fn preserved_strides(&self, window: &Window, format: Value) -> Dims {
-        let contiguous = matches!(format, Value::Int(0)) || self.text(format) == Some("contiguous_format");
-        if contiguous {
-            layout::contiguous(window.shape)
+        let asked = self.format(format).and_then(|format| layout::strides_in(format, &window.shape));
+        if let Some(strides) = asked.and_then(|strides| Dims::new(&strides)) {
+            strides
         } else if layout::is_dense(&window.shape, &window.strides) {
             window.strides
         } else {

@@ -122,11 +122,32 @@ impl<D: Domain> Rank<'_, D> {
             Viewed::Window(window) => return x.showing(&window),
             Viewed::Copy(sizes) | Viewed::Undecided(sizes) => shape::Window::contiguous(sizes),
         };
-        let shape = x.showing(&copy)?.shape;
         let copies = |name: &str| matches!(name, "reshape" | "view_copy");
         if !step.info.and_then(|i| i.schema.as_ref()).is_some_and(|s| copies(&s.name)) {
             self.memory.note(HazardKind::ViewNeedsCopy);
         }
+        self.copied_as(node, x, &copy)
+    }
+
+    /// The same elements under other sizes: a view where strides allow it, and where they lie row by row if it has to be
+    /// `contiguous`; else a copy.
+    pub(super) fn viewed_or_copied(
+        &mut self,
+        node: NodeId,
+        x: &Window,
+        sizes: &[Size],
+        contiguous: bool,
+    ) -> Outcome<Window> {
+        match x.shown().viewed(sizes)? {
+            Viewed::Window(window) if !contiguous || x.is_contiguous() => x.showing(&window),
+            Viewed::Window(shape::Window { shape, .. }) | Viewed::Copy(shape) | Viewed::Undecided(shape) => {
+                self.copied_as(node, x, &shape::Window::contiguous(shape))
+            }
+        }
+    }
+
+    fn copied_as(&mut self, node: NodeId, x: &Window, copy: &shape::Window) -> Outcome<Window> {
+        let shape = x.showing(copy)?.shape;
         self.room(&shape)?;
         let block = self.memory.cells(self.domain, x)?;
         Ok(self.fresh(node, 0, shape, x.dtype, block))

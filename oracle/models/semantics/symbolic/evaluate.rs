@@ -80,6 +80,7 @@ pub fn evaluate_from<'g>(arena: &mut Arena, graph: &'g Graph, ops: &Ops, start: 
         draws: Draws::new(graph, ops),
         received: 0,
         in_flight: Vec::new(),
+        shown: Vec::new(),
         windows: FxHashMap::default(),
         sums: Sums::new(graph),
         own: &start.own,

@@ -4,7 +4,7 @@ use super::arena::{Arena, NOTHING};
 use super::dynamic;
 use super::evaluation::{Evaluation, Produced, Storage, Tensor};
 use super::hazard::{Hazard, HazardKind};
-use super::key::Words;
+use super::key::{Tag, Words};
 use super::layout;
 use super::numbers::Sums;
 use super::reason::Reason;
@@ -72,6 +72,9 @@ pub(super) struct Machine<'a, 'g> {
     pub(super) received: u32,
     /// What each flight will write, with the launch's node.
     pub(super) in_flight: Vec<(ValueId, NodeId)>,
+    /// Pairs of storages of which the first may be the second: results of operators of which nothing is known, and what
+    /// these were given.
+    pub(super) shown: Vec<(u32, u32)>,
     /// Windows of tensors of symbolic sizes, by storage and name.
     pub(super) windows: FxHashMap<(u32, Option<KeyId>), Window>,
     pub(super) sums: Sums,
@@ -288,9 +291,43 @@ impl Machine<'_, '_> {
         if self.eval.storages[tensor.storage as usize].gone {
             return Ok(());
         }
-        self.eval.runs += self.arena.run_count(content);
-        self.eval.storages[tensor.storage as usize].content = content;
+        self.replace(tensor.storage, content);
         Ok(())
+    }
+
+    /// A storage holds something else from now on.
+    pub(super) fn replace(&mut self, storage: u32, content: ValueId) {
+        self.eval.runs += self.arena.run_count(content);
+        self.eval.storages[storage as usize].content = content;
+        self.spread(storage, content);
+    }
+
+    /// A result may show any of several tensors.
+    pub(super) fn may_show(&mut self, result: Tensor, bases: &[Tensor]) {
+        self.shown.extend(bases.iter().map(|base| (result.storage, base.storage)));
+    }
+
+    /// What was written to a storage may be seen in those that may be the same.
+    fn spread(&mut self, storage: u32, content: ValueId) {
+        let others = self.shown.iter().filter_map(|&(result, base)| match storage {
+            _ if result == storage => Some(base),
+            _ if base == storage => Some(result),
+            _ => None,
+        });
+        for other in others.collect::<Vec<u32>>() {
+            let known = &self.eval.storages[other as usize];
+            let (old, dtype, written) =
+                (known.content, known.dtype, self.eval.storages[storage as usize].dtype);
+            let (count, len) = (self.arena.len(old), self.arena.len(content));
+            let target = self.arena.symbol("as it was, or as it was written");
+            self.words.0.clear();
+            self.words.symbol(Tag::Target, target);
+            self.words.tensor(old, dtype, &[count]);
+            self.words.tensor(content, written, &[len]);
+            let key = self.take_key();
+            let source = self.arena.source_of(Source::Opaque { key, output: 0 }, None, Traits::ASSUMED);
+            self.eval.storages[other as usize].content = self.arena.all_of(source, count);
+        }
     }
 
     /// What the storage of `tensor` holds once `value` has been written.

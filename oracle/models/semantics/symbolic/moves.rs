@@ -9,6 +9,7 @@ use super::reason::Reason;
 use super::run::RunList;
 use super::source::{Traits, ValueId};
 use super::views::{Numbers, dimension};
+use crate::graph::layout as numbers;
 use crate::graph::{Dtype, Value, contiguous_strides};
 use crate::ops::shape::{self, Given, Packing, Size, Window, promote};
 use crate::ops::{Move, Schema, View, dtype_of_bucketing_id};
@@ -43,6 +44,9 @@ impl Machine<'_, '_> {
                 let (to, from) = (self.tensor(call.node(0)?)?, self.tensor(call.node(1)?)?);
                 if let Some(copied) = self.copied_symbolic(call, to, from)? {
                     return Ok(copied);
+                }
+                if self.shows_twice(to) && written(call.schema).is_some() {
+                    return Err(Stop::NotFollowed);
                 }
                 let value = self.broadcast(from, to)?;
                 Moved { value, sizes: self.sizes(to)?, dtype: to.dtype }
@@ -109,7 +113,9 @@ impl Machine<'_, '_> {
             let fresh = self.fresh_symbolic(value, tensor.dtype);
             return Ok(self.done(fresh));
         }
-        if may_alias && layout::is_contiguous(self.eval.sizes(tensor), self.eval.strides(tensor)) {
+        let format = call.bound.memory_format().unwrap_or("contiguous_format");
+        let lies_so = || numbers::lies_in(format, self.eval.sizes(tensor), self.eval.strides(tensor));
+        if may_alias && lies_so().ok_or_else(|| bad("no such memory format"))? {
             return Ok(self.done(tensor));
         }
         let value = self.read(tensor, None, Reading::Moving)?;
@@ -128,7 +134,18 @@ impl Machine<'_, '_> {
         };
         let may_alias = call.schema.returns.first().is_some_and(|r| r.alias.is_some());
         if may_alias && dtype == tensor.dtype && call.bound.bool("copy") != Some(true) {
-            return Ok(self.done(tensor));
+            let is_as_asked = match call.bound.memory_format() {
+                None => true,
+                Some(_) if self.is_symbolic(tensor) => {
+                    return Err(bad("it is not known whether the result is a copy"));
+                }
+                Some(format) => {
+                    numbers::format_of(self.eval.sizes(tensor), self.eval.strides(tensor)) == format
+                }
+            };
+            if is_as_asked {
+                return Ok(self.done(tensor));
+            }
         }
         let value = self.read(tensor, None, Reading::Moving)?;
         let value = self.arena.cast(value, tensor.dtype, dtype);
@@ -318,6 +335,9 @@ impl Machine<'_, '_> {
         let new = self.read(shown, None, Reading::Moving)?;
         let new = self.arena.cast(new, source.dtype, base.dtype);
         let part = self.on(base, &part)?;
+        if self.shows_twice(part) {
+            return Err(Stop::NotFollowed);
+        }
         let offset = part.offset.saturating_sub(base.offset);
         let value = self.written_into(value, Tensor { offset, ..part }, new)?;
         Ok(Moved { value, sizes, dtype: base.dtype })

@@ -1,6 +1,7 @@
 //! Calls that are not computed: their results are sources of their own, keyed by operator, constants and the
 //! logical values of the inputs.
 
+use super::super::layout::is_injective;
 use super::algebra::write_whole_numbers;
 use super::arguments::Call;
 use super::evaluation::{Effect, Produced, Tensor};
@@ -13,7 +14,7 @@ use super::source::{KeyId, Source, Symbol, Traits, ValueId};
 use crate::analysis::bytes::{ByteSet, Overlap};
 use crate::analysis::draws::{Draw, order_of_filling};
 use crate::graph::{NodeId, Out, Value};
-use crate::ops::{Kind, OpInfo, Param, Random};
+use crate::ops::{Kind, Move, OpInfo, Param, Random};
 use rustc_hash::FxHashMap;
 
 /// Output numbers from here on are arguments that the call writes.
@@ -54,7 +55,7 @@ impl Machine<'_, '_> {
             Some(call) => self.encode_bound(call, info.kind)?,
             None => self.encode_raw(self.node)?,
         }
-        self.put_overlaps(info, call)?;
+        let overlaps = self.put_overlaps(info, call)?;
         if info.kind.is_elementwise() {
             write_whole_numbers(&mut self.words, self.arena.text(target));
             self.arena.write_relu(&mut self.words);
@@ -77,7 +78,7 @@ impl Machine<'_, '_> {
             self.eval.effects.push(Effect { node: self.node, key, ordered, certain: !unknown });
         }
         // Sizes are compared by their form alone.
-        let is_assumed = unknown || is_constant || self.takes_symbols();
+        let is_assumed = unknown || is_constant || overlaps || self.takes_symbols();
         let more = if is_assumed { more.and(Traits::ASSUMED) } else { more };
         match call {
             Some(call) => self.write_arguments(call, key, more)?,
@@ -93,8 +94,9 @@ impl Machine<'_, '_> {
         self.results(key, mask, call, more)
     }
 
-    /// Of a call that writes, which of its tensors share elements: what it leaves may depend on that.
-    fn put_overlaps(&mut self, info: &OpInfo, call: Option<&Call<'_>>) -> Result<(), Reason> {
+    /// Of a call that writes, which of its tensors share elements, and how all lie where one shows an element twice: what
+    /// it leaves may depend on that. Whether there is any.
+    fn put_overlaps(&mut self, info: &OpInfo, call: Option<&Call<'_>>) -> Result<bool, Reason> {
         // Each tensor that it is given, and whether it may write to it.
         let mut given: Vec<(NodeId, bool)> = Vec::new();
         match call {
@@ -105,10 +107,14 @@ impl Machine<'_, '_> {
                     given.extend(call.bound.nodes(&param.name).into_iter().map(|node| (node, is_written)));
                 }
             }
+            // It is opaque where the part overlaps itself: then it is as if it wrote there.
+            Some(call) if info.kind == Kind::Move(Move::AsStridedScatter) => {
+                given.extend([call.node(0)?, call.node(1)?].map(|node| (node, false)));
+            }
             None if info.kind == Kind::Unknown => {
                 self.graph.for_each_input(self.node, &mut |node| given.push((node, true)));
             }
-            _ => return Ok(()),
+            _ => return Ok(false),
         }
         let mut tensors: Vec<(Tensor, bool)> = Vec::with_capacity(given.len());
         for (node, is_written) in given {
@@ -133,12 +139,25 @@ impl Machine<'_, '_> {
                 }
             }
         }
-        if !shared.is_empty() {
+        let scatters = info.kind == Kind::Move(Move::AsStridedScatter);
+        if scatters || tensors.iter().any(|&(tensor, is_written)| is_written && self.shows_twice(tensor)) {
+            for &(tensor, _) in &tensors {
+                shared.push(-1);
+                shared.extend_from_slice(self.eval.strides(tensor));
+            }
+        }
+        let overlaps = !shared.is_empty();
+        if overlaps {
             self.words.put(Tag::Argument, u32::from(u16::MAX));
             self.words.put(Tag::List, shared.len() as u32);
             shared.into_iter().for_each(|number| self.words.int(number));
         }
-        Ok(())
+        Ok(overlaps)
+    }
+
+    /// Whether a window shows an element twice, as far as its sizes are known.
+    pub(super) fn shows_twice(&self, tensor: Tensor) -> bool {
+        !self.is_symbolic(tensor) && !is_injective(self.eval.sizes(tensor), self.eval.strides(tensor))
     }
 
     /// Whether two windows on one storage are the same one.
@@ -245,10 +264,9 @@ impl Machine<'_, '_> {
             return Ok(self.done(aliased));
         }
         // Of an operator of which nothing is known it may be a window on what it is given.
-        if let Out::Tensor(id) = out
-            && self.is_unknown()
-            && let Some(base) = self.first_tensor()
-        {
+        let bases = if self.is_unknown() { self.tensors_given() } else { Vec::new() };
+        if let (Out::Tensor(id), [base]) = (out, &bases[..]) {
+            let base = *base;
             let name = self.arena.symbol("result");
             self.words.symbol(Tag::Target, name);
             self.words.put(Tag::Number, key.0);
@@ -274,6 +292,7 @@ impl Machine<'_, '_> {
                         let source = self.arena.source_of(source, Some(origin), more);
                         let value = self.arena.all_of(source, count);
                         let fresh = self.fresh_result(index, value, &sizes, tensor.dtype)?;
+                        self.may_show(fresh, &bases);
                         self.done(fresh)
                     }
                     None => {
@@ -282,6 +301,7 @@ impl Machine<'_, '_> {
                         let source = self.arena.source_of(source, Some(origin), traits);
                         let value = self.arena.all_of(source, 1);
                         let fresh = self.fresh_symbolic(value, tensor.dtype);
+                        self.may_show(fresh, &bases);
                         self.done(fresh)
                     }
                 }
@@ -311,12 +331,16 @@ impl Machine<'_, '_> {
         self.ops.call(self.graph, self.node).is_some_and(|info| info.kind == Kind::Unknown)
     }
 
-    /// The first tensor that the current node is given.
-    fn first_tensor(&mut self) -> Option<Tensor> {
-        self.graph.inputs(self.node).into_iter().find_map(|input| match self.produced(input) {
-            Ok(Produced::Tensor(tensor, _)) => Some(tensor),
-            _ => None,
-        })
+    /// The tensors that the node is given, one for each storage.
+    fn tensors_given(&mut self) -> Vec<Tensor> {
+        let mut all: Vec<Tensor> = Vec::new();
+        let inputs = self.graph.inputs(self.node).into_iter();
+        for tensor in inputs.filter_map(|input| self.tensor(input).ok()) {
+            if all.iter().all(|known| known.storage != tensor.storage) {
+                all.push(tensor);
+            }
+        }
+        all
     }
 
     /// Output `output` of a call as a number.
@@ -471,6 +495,9 @@ impl Machine<'_, '_> {
     }
 
     fn write_source(&mut self, tensor: Tensor, key: KeyId, output: u32, more: Traits) -> Result<(), Reason> {
+        if self.shows_twice(tensor) {
+            return self.write_where_elements_overlap(tensor, key, output);
+        }
         let origin = self.name_symbol(self.node);
         let source = self.arena.source_of(Source::Opaque { key, output }, Some(origin), more);
         let count = if self.is_symbolic(tensor) {
@@ -480,6 +507,30 @@ impl Machine<'_, '_> {
         };
         let value: ValueId = self.arena.all_of(source, count);
         self.write(tensor, value)
+    }
+
+    /// Of elements that lie on each other it is not known what is left: all memory that they lie in becomes a function of
+    /// what it was, and of the call.
+    fn write_where_elements_overlap(
+        &mut self,
+        tensor: Tensor,
+        key: KeyId,
+        output: u32,
+    ) -> Result<(), Reason> {
+        let whole = self.eval.storages[tensor.storage as usize].clone();
+        let (name, count) =
+            (self.arena.symbol("overlapping elements written"), self.arena.len(whole.content));
+        self.words.0.clear();
+        self.words.symbol(Tag::Target, name);
+        self.words.put(Tag::Number, key.0);
+        self.words.int(i64::from(output));
+        self.words.int(tensor.offset);
+        self.words.tensor(whole.content, whole.dtype, &[count]);
+        let key = self.take_key();
+        let source = self.arena.source_of(Source::Opaque { key, output: 0 }, None, Traits::ASSUMED);
+        let content = self.arena.all_of(source, count);
+        self.replace(tensor.storage, content);
+        Ok(())
     }
 
     /// An operator of which nothing is known may write to everything that it is given.
