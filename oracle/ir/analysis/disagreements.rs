@@ -103,7 +103,8 @@ pub fn recorded_elsewhere(graph: &Graph, storages: &Storages) -> Vec<(NodeId, El
 
 /// Results whose recorded storage has another size than follows, or begins elsewhere in it, in list order, each with
 /// what is wrong. A fresh result fills its storage from the first byte on; a view has the storage of what it is a view
-/// of. What is not computed, and a copy with the layout of its first argument, may lie anywhere.
+/// of. What is not computed, and copies with the layout of
+/// their first argument and its gaps, may lie anywhere.
 pub fn resized(graph: &Graph, ops: &Ops, storages: &Storages) -> Vec<(NodeId, String)> {
     let mut found = Vec::new();
     for node in graph.ids() {
@@ -132,7 +133,16 @@ pub fn resized(graph: &Graph, ops: &Ops, storages: &Storages) -> Vec<(NodeId, St
                             | Kind::Sync(_)
                             | Kind::GetItem
                             | Kind::Wait
-                    ) || info.kind == Kind::Move(Move::Copy);
+                    ) || matches!(
+                        info.kind,
+                        Kind::Move(
+                            Move::Copy
+                                | Move::SliceScatter
+                                | Move::SelectScatter
+                                | Move::DiagonalScatter
+                                | Move::AsStridedScatter
+                        )
+                    );
                     if may_lie_anywhere || !part.certain || storages.storage(part.storage).by != node {
                         return None;
                     }

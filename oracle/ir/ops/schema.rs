@@ -298,6 +298,15 @@ impl Param {
         self.write && self.keyword_only
     }
 
+    /// Whether it says nothing of the elements of a result: whether dimensions that are gone are kept with one element,
+    /// and which results are asked for.
+    pub fn leaves_elements(&self) -> bool {
+        matches!(
+            (self.name.as_str(), self.ty.as_str()),
+            ("keepdim", "bool") | ("output_mask", "bool[3]" | "bool[2]")
+        )
+    }
+
     /// Whether a value given in `graph` says the same as the default.
     pub fn is_default(&self, graph: &Graph, value: Value) -> bool {
         match (value, &self.default) {
@@ -377,12 +386,14 @@ impl<'a> Bound<'a> {
     }
 
     /// What is given that the operator reads and that says more than its default, by parameter: two calls that say the
-    /// same have the same list, be it by position or by keyword.
+    /// same have the same list, be it by position or by keyword. What says nothing of elements is left out.
     pub fn stated(&self) -> impl Iterator<Item = (usize, Value)> {
         let params = self.schema.params.iter().enumerate();
         let all = params.filter_map(|(index, param)| Some((index, param, self.given(index)?)));
-        all.filter(|(_, param, value)| !param.is_out() && !param.is_default(self.graph, *value))
-            .map(|(i, _, value)| (i, value))
+        all.filter(|(_, param, value)| {
+            !param.is_out() && !param.leaves_elements() && !param.is_default(self.graph, *value)
+        })
+        .map(|(i, _, value)| (i, value))
     }
 
     /// The memory format that is asked for; `None` where none is, or the one that there is.

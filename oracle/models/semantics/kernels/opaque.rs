@@ -67,6 +67,9 @@ impl<'a, D: Domain> Rank<'a, D> {
         if graph.node(node).out == Out::Absent && is_read && !returns_nothing {
             return Err(refuse!("nothing is recorded of what it returns"));
         }
+        if self.changes_a_shape(node, info)? {
+            return Err(refuse!("{} gives a tensor another shape in place", info.target));
+        }
         let poisoned = self.reads_poison(node)?;
         let mut output = 0;
         let written = match &info.schema {
@@ -101,6 +104,23 @@ impl<'a, D: Domain> Rank<'a, D> {
                 None => self.recorded_value(node, returns, key, &mut output, poisoned),
             },
         }
+    }
+
+    /// Whether the tensor that a call writes to and hands back is recorded with another shape than it has.
+    fn changes_a_shape(&self, node: NodeId, info: &OpInfo) -> Outcome<bool> {
+        let graph = self.program.graph;
+        let Some(schema) =
+            info.schema.as_ref().filter(|schema| schema.returns.len() == 1 && schema.returns[0].write)
+        else {
+            return Ok(false);
+        };
+        let given =
+            schema.mutated().next().and_then(|param| graph.argument(node, param, &schema.params[param].name));
+        let (Some(value @ Value::Node(_)), Some(tensor)) = (given, graph.tensor_of(node)) else {
+            return Ok(false);
+        };
+        let recorded = self.recorded(graph.dims(tensor.shape))?;
+        Ok(self.maybe_tensor(value)?.is_some_and(|window| *window.shape != *recorded))
     }
 
     /// A hash of everything that a node is given: its operator and the values of its arguments. Of a first argument

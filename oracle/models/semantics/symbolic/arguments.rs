@@ -132,7 +132,8 @@ impl<'g> Machine<'_, 'g> {
                 }
                 continue;
             }
-            if param.is_default(self.graph, value)
+            if param.leaves_elements()
+                || param.is_default(self.graph, value)
                 || param.is_out()
                 || self.steps_by_windows(call, param, value)
             {

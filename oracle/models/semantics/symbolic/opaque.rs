@@ -375,6 +375,10 @@ impl Machine<'_, '_> {
         let Some(&node) = nodes.get(if several { index } else { 0 }) else { return Ok(None) };
         let mut tensor = self.tensor(node)?;
         if result.write {
+            let recorded = self.metadata(index).and_then(|id| self.graph.sizes(self.graph.tensor(id).shape));
+            if recorded.is_some_and(|sizes| !self.is_symbolic(tensor) && sizes != self.eval.sizes(tensor)) {
+                return Err(Reason::arguments("a tensor that gets another shape in place"));
+            }
             return Ok(Some(tensor));
         }
         if let Kind::View(view) = call.info.kind
