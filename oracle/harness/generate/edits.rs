@@ -3,9 +3,9 @@
 //! An edit is tried, results are recomputed by the shape rules, and what then is not valid, or touches memory of a
 //! collective in flight where the graph before did not, is dropped.
 
-use super::propagate::propagate;
 use super::source::Source;
 use crate::analysis::in_flight::in_flight;
+use crate::analysis::propagate::propagate;
 use crate::analysis::{Collectives, Edges, Storages, storages::Mode};
 use crate::graph::{Dtype, DtypeClass, Editor, Graph, NodeId, Op, Out, Tensor, Value};
 use crate::ops::{Fill, Kind, Ops};

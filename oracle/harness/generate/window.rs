@@ -9,12 +9,11 @@
 
 use crate::analysis::{Collectives, Edges};
 use crate::graph::{
-    Dim, DimsId, Expr, ExprId, Graph, Group, Node, NodeId, Op, OrderingEdge, Out, Span, Str, Tags, Tensor,
-    Value, World,
+    Dim, DimsId, Expr, ExprId, Graph, Node, NodeId, Op, OrderingEdge, Out, Span, Str, Tags, Tensor, Value,
+    World,
 };
 use crate::ops::{Fill, Kind, Ops};
 use rustc_hash::FxHashSet;
-use std::sync::Arc;
 
 /// The nodes `start..start + length` of `graph` as a graph of their own. `None` where no call is among them.
 pub fn window(graph: &Graph, start: usize, length: usize) -> Option<Graph> {
@@ -263,55 +262,4 @@ impl<'a> Cut<'a> {
 /// The world with rank lists, or as recorded where there would be too many ranks.
 fn explicit(world: &World) -> World {
     world.assume_mesh().unwrap_or_else(|| world.clone())
-}
-
-/// Makes every group of `graph` at most `size` ranks large, in a world no larger than that takes, and the sizes that
-/// its nodes state with it. A group that was as large as all others multiplied stays so. Results are not recomputed.
-pub(super) fn shrink_groups(graph: &mut Graph, size: u32) {
-    let old = &graph.world.groups;
-    let largest = (0..old.len()).max_by_key(|&i| (old[i].size, std::cmp::Reverse(i)));
-    let whole =
-        largest.filter(|&whole| old.len() > 1 && product_without(old, whole) == Some(old[whole].size));
-    let mut groups: Vec<Group> = old
-        .iter()
-        .map(|group| Group {
-            name: group.name.clone(),
-            size: group.size.min(size),
-            recorded_rank: None,
-            instances: Vec::new(),
-        })
-        .collect();
-    if let Some(whole) = whole {
-        groups[whole].size = product_without(&groups, whole).unwrap_or(size);
-    }
-    let world = World { ranks: None, groups };
-    graph.world = world.assume_mesh().unwrap_or(world);
-    let world = graph.world.clone();
-    state_groups(graph, &world);
-}
-
-/// States the sizes of the groups of a world in the calls of a graph and of its bodies.
-fn state_groups(graph: &mut Graph, world: &World) {
-    for (_, body) in &mut graph.subgraphs {
-        state_groups(Arc::make_mut(body), world);
-    }
-    let ops = Ops::of(graph);
-    for id in graph.ids() {
-        let Some(schema) = ops.call(graph, id).and_then(|info| info.schema.as_ref()) else { continue };
-        let (Some(at), Some(of)) = (schema.param("group_size"), schema.param("group_name")) else { continue };
-        let mut args = graph.args(id).to_vec();
-        let Some(&Value::Str(name)) = args.get(of) else { continue };
-        let new = world.group(graph.text(name)).map(|group| i64::from(group.size));
-        if let (Some(new), Some(slot)) = (new, args.get_mut(at)) {
-            *slot = Value::Int(new);
-            let args = graph.push_values(&args);
-            graph.node_mut(id).args = args;
-        }
-    }
-}
-
-/// The sizes of all groups but one, multiplied.
-fn product_without(groups: &[Group], index: usize) -> Option<u32> {
-    let mut others = groups.iter().enumerate().filter(|&(i, _)| i != index);
-    others.try_fold(1u32, |product, (_, group)| product.checked_mul(group.size))
 }

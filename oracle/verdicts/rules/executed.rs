@@ -4,6 +4,7 @@
 use super::sizes::{Sized, Sizes};
 use super::values::{self, About, Observed, ValueDifference, ValueMethod, ValueResult};
 use super::{AnalyzedGraph, Code, Evidence, RankOutcome, Reason, loosened};
+use crate::analysis::resize::shrink_together;
 use crate::graph::{Graph, NodeId, World};
 use crate::limits::Limit;
 use crate::ops::{Collective, Kind, Move};
@@ -15,6 +16,12 @@ use std::sync::Arc;
 
 /// Ranks that are executed at most: beyond it a world is not small.
 const MOST_RANKS: u32 = Limit::Executed.standard() as u32;
+
+/// Nodes of a graph that is made smaller at most, which takes time for each of its sizes.
+const MOST_NODES: usize = 4_000;
+
+/// Ranks of a group that is made smaller.
+const FEW_RANKS: u32 = 4;
 
 /// Differences told at most.
 const SHOWN: usize = 8;
@@ -66,6 +73,24 @@ pub(super) fn execute(evidence: &Evidence, limit: u64, question: Question) -> Ex
     let as_reals = answers.reals && results.iter().any(|(_, result)| matches!(result, ValueResult::Equal(_)));
     let (believed, equal) = (answers.are_clear(), answers.are_equal());
     (results, Clear { believed, equal, as_reals, would: answers.would })
+}
+
+/// What execution of both graphs with smaller sizes says, where they are too large to be executed as they are; `None`
+/// where they cannot be made smaller alike, and where even then it does not tell. A pass that is right for these sizes
+/// may be wrong for the others, so an equality acquits nobody: it stands against a proof of a difference.
+pub(super) fn execute_smaller(evidence: &Evidence, limit: u64, question: Question) -> Option<Clear> {
+    let graphs = [evidence.before.graph, evidence.after.graph];
+    let is_small = graphs.iter().all(|graph| graph.len() <= MOST_NODES && !graph.has_expressions());
+    let ranks = evidence.before.graph.world.assume_mesh()?.ranks.unwrap_or(1);
+    let is_of_one = evidence.ranks.len() <= 1 && evidence.own.is_empty();
+    // With fewer ranks a graph that was made for one of them would be that of another.
+    let most = if ranks <= MOST_RANKS { ranks } else { FEW_RANKS };
+    let [before, after] =
+        shrink_together(graphs, most).filter(|_| is_small && (is_of_one || most == ranks))?;
+    let mut smaller = Evidence::new(&before, None, &after, evidence.policies.clone());
+    (smaller.own, smaller.own_ranks) = (evidence.own.clone(), evidence.own_ranks.clone());
+    let (_, clear) = execute(&smaller, limit, question);
+    (clear.believed || clear.equal).then_some(clear)
 }
 
 /// What executions find where sizes are symbolic and these have other values than their hints: differences, and nothing

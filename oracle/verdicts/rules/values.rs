@@ -126,6 +126,8 @@ pub struct ValueEvidence {
     pub rewires: Rewires,
     /// What the numbers of execution are worth.
     pub clear: Clear,
+    /// Whether these are of smaller sizes: at their own the graphs are not executed.
+    pub is_smaller: bool,
     /// What would have to be allowed for a proof, by the laws of that level.
     pub would: Option<Numerics>,
     /// Why both graphs are taken for equal that are not proved so as they are: by a level that is allowed, or by
@@ -257,6 +259,15 @@ impl ValueEvidence {
             if !evaluators.agree && !results.iter().any(is_different) {
                 results.extend(executed::execute_at_sizes(first, evaluators.element_limit, question));
             }
+            let is_too_large = results.iter().all(|(_, result)| {
+                matches!(result, ValueResult::Unknown(why) if matches!(why.code, Code::TooLarge | Code::TooManyRanks))
+            });
+            let is_denied = matches!(first.values.proof(), Some(ValueResult::Different(_)));
+            let smaller = (is_too_large && is_denied && !evaluators.agree)
+                .then(|| executed::execute_smaller(first, evaluators.element_limit, question))
+                .flatten();
+            first.values.is_smaller = smaller.is_some();
+            let clear = smaller.unwrap_or(clear);
             let of_others = others.iter().find_map(|other| other.values.taken_for_equal.clone());
             if let Some(excuse) = first.values.taken_for_equal.clone().or(of_others) {
                 results.iter_mut().for_each(|(_, result)| result.excuse_values(excuse.clone()));
@@ -488,8 +499,9 @@ pub(super) fn equal(
                 };
                 if let Some(vetoed) = own().find(is_vetoed).filter(|_| !values.clear.as_reals) {
                     doubt = true;
+                    let at = if values.is_smaller { " with smaller sizes" } else { "" };
                     let why = format!(
-                        "{method}: {}, but the concrete values are equal in all trials",
+                        "{method}: {}, but the concrete values are equal in all trials{at}",
                         vetoed.found
                     );
                     unknown.push(Code::ProofAgainstTrials.because(why));

@@ -9,10 +9,10 @@
 //! old size, or an operator refuses, the attempt is given up.
 
 use super::propagate::{Refusal, propagate, propagated};
-use super::window::shrink_groups;
-use crate::graph::{Dim, Graph, NodeId, Op, Out, Tensor, Value, contiguous_strides};
+use crate::graph::{Dim, Graph, Group, NodeId, Op, Out, Tensor, Value, World, contiguous_strides};
 use crate::ops::{Bound, Kind, Ops};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Attempts to learn a consistent map.
 const ATTEMPTS: usize = 24;
@@ -29,19 +29,28 @@ type Sizes = BTreeMap<i64, i64>;
 /// The graph with groups of at most `ranks` ranks and its sizes divided as far as they can be. `None` where groups are
 /// larger and cannot be made smaller consistently, or where recorded results do not follow from the rules.
 pub fn shrink(graph: &Graph, ranks: u32) -> Option<Graph> {
-    let mut base = graph.clone();
-    if base.world.groups.iter().any(|group| group.size > ranks) || !base.world.is_explicit() {
-        shrink_groups(&mut base, ranks);
-    }
-    let (mut best, mut map) = resized(graph, &base, &Sizes::new())?;
-    for size in distinct(graph) {
+    let [small] = shrink_together([graph], ranks)?;
+    Some(small)
+}
+
+/// The same of several graphs with one map of sizes for all: what has one size in one of them has it in the others.
+pub fn shrink_together<const N: usize>(graphs: [&Graph; N], ranks: u32) -> Option<[Graph; N]> {
+    let bases = graphs.map(|graph| {
+        let mut base = graph.clone();
+        if base.world.groups.iter().any(|group| group.size > ranks) || !base.world.is_explicit() {
+            shrink_groups(&mut base, ranks);
+        }
+        base
+    });
+    let (mut best, mut map) = resized_together(graphs, &bases, &Sizes::new())?;
+    for size in distinct(&graphs) {
         if map.contains_key(&size) || size < SMALL {
             continue;
         }
         for divisor in DIVISORS.into_iter().filter(|divisor| size % divisor == 0 && size / divisor >= 2) {
             let mut wanted = map.clone();
             wanted.insert(size, size / divisor);
-            if let Some((smaller, learned)) = resized(graph, &base, &wanted) {
+            if let Some((smaller, learned)) = resized_together(graphs, &bases, &wanted) {
                 (best, map) = (smaller, learned);
                 break;
             }
@@ -50,24 +59,49 @@ pub fn shrink(graph: &Graph, ranks: u32) -> Option<Graph> {
     Some(best)
 }
 
+/// All graphs with one map, which each of them may add to.
+fn resized_together<const N: usize>(
+    originals: [&Graph; N],
+    bases: &[Graph; N],
+    wanted: &Sizes,
+) -> Option<([Graph; N], Sizes)> {
+    let mut map = wanted.clone();
+    for _ in 0..ATTEMPTS {
+        let mut learned = map.clone();
+        let mut graphs = Vec::with_capacity(N);
+        for (original, base) in originals.iter().zip(bases) {
+            let (graph, more) = resized(original, base, &learned)?;
+            graphs.push(graph);
+            learned = more;
+        }
+        if N == 1 || learned == map {
+            return Some((graphs.try_into().ok()?, learned));
+        }
+        map = learned;
+    }
+    None
+}
+
 /// The graph with one size replaced wherever it stands, and what follows from that.
-pub(crate) fn with_sizes(graph: &Graph, from: i64, to: i64) -> Option<Graph> {
+pub fn with_sizes(graph: &Graph, from: i64, to: i64) -> Option<Graph> {
     resized(graph, graph, &Sizes::from([(from, to)])).map(|(graph, _)| graph)
 }
 
 /// The graph with groups of at most `ranks` ranks, and what follows from that.
-pub(crate) fn with_groups(graph: &Graph, ranks: u32) -> Option<Graph> {
+pub fn with_groups(graph: &Graph, ranks: u32) -> Option<Graph> {
     let mut base = graph.clone();
     shrink_groups(&mut base, ranks);
     propagated(base.clone()).or_else(|| resized(graph, &base, &Sizes::new()).map(|(graph, _)| graph))
 }
 
 /// All sizes of inputs, the largest first.
-fn distinct(graph: &Graph) -> Vec<i64> {
+fn distinct(graphs: &[&Graph]) -> Vec<i64> {
     let mut sizes: Vec<i64> = Vec::new();
-    for id in graph.ids().filter(|&id| graph.node(id).op != Op::Call) {
-        if let Some(tensor) = graph.tensor_of(id) {
-            sizes.extend(graph.dims(tensor.shape).iter().filter_map(|dim| dim.known()));
+    for graph in graphs {
+        for id in graph.ids().filter(|&id| graph.node(id).op != Op::Call) {
+            if let Some(tensor) = graph.tensor_of(id) {
+                sizes.extend(graph.dims(tensor.shape).iter().filter_map(|dim| dim.known()));
+            }
         }
     }
     sizes.sort_unstable_by(|a, b| b.cmp(a));
@@ -233,4 +267,55 @@ fn changed(graph: &mut Graph, value: Value, size: &impl Fn(i64) -> Option<i64>) 
         }
         other => other,
     }
+}
+
+/// Makes every group of `graph` at most `size` ranks large, in a world no larger than that takes, and the sizes that
+/// its nodes state with it. A group that was as large as all others multiplied stays so. Results are not recomputed.
+fn shrink_groups(graph: &mut Graph, size: u32) {
+    let old = &graph.world.groups;
+    let largest = (0..old.len()).max_by_key(|&i| (old[i].size, std::cmp::Reverse(i)));
+    let whole =
+        largest.filter(|&whole| old.len() > 1 && product_without(old, whole) == Some(old[whole].size));
+    let mut groups: Vec<Group> = old
+        .iter()
+        .map(|group| Group {
+            name: group.name.clone(),
+            size: group.size.min(size),
+            recorded_rank: None,
+            instances: Vec::new(),
+        })
+        .collect();
+    if let Some(whole) = whole {
+        groups[whole].size = product_without(&groups, whole).unwrap_or(size);
+    }
+    let world = World { ranks: None, groups };
+    graph.world = world.assume_mesh().unwrap_or(world);
+    let world = graph.world.clone();
+    state_groups(graph, &world);
+}
+
+/// States the sizes of the groups of a world in the calls of a graph and of its bodies.
+fn state_groups(graph: &mut Graph, world: &World) {
+    for (_, body) in &mut graph.subgraphs {
+        state_groups(Arc::make_mut(body), world);
+    }
+    let ops = Ops::of(graph);
+    for id in graph.ids() {
+        let Some(schema) = ops.call(graph, id).and_then(|info| info.schema.as_ref()) else { continue };
+        let (Some(at), Some(of)) = (schema.param("group_size"), schema.param("group_name")) else { continue };
+        let mut args = graph.args(id).to_vec();
+        let Some(&Value::Str(name)) = args.get(of) else { continue };
+        let new = world.group(graph.text(name)).map(|group| i64::from(group.size));
+        if let (Some(new), Some(slot)) = (new, args.get_mut(at)) {
+            *slot = Value::Int(new);
+            let args = graph.push_values(&args);
+            graph.node_mut(id).args = args;
+        }
+    }
+}
+
+/// The sizes of all groups but one, multiplied.
+fn product_without(groups: &[Group], index: usize) -> Option<u32> {
+    let mut others = groups.iter().enumerate().filter(|&(i, _)| i != index);
+    others.try_fold(1u32, |product, (_, group)| product.checked_mul(group.size))
 }

@@ -10,7 +10,7 @@ use crate::ops::shape::{self, Inferred, Output, Size, TensorMeta};
 
 /// Why results cannot be made true.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Refusal {
+pub enum Refusal {
     /// The operator refuses its arguments, in words.
     Refused(NodeId, String),
     /// No rule decides the result, and there is no guess.
@@ -19,14 +19,14 @@ pub(super) enum Refusal {
 
 /// The graph with the results of all calls recomputed; what no rule decides stays as recorded. `None` where an
 /// operator refuses its arguments.
-pub(crate) fn propagated(mut graph: Graph) -> Option<Graph> {
+pub fn propagated(mut graph: Graph) -> Option<Graph> {
     propagate(&mut graph, &mut |sizes| Some(sizes.to_vec())).ok()?;
     Some(graph)
 }
 
 /// Recomputes the results of all calls. `guess` gives the sizes of a result that no rule decides, from those that are
 /// recorded (shape, then strides); `None` refuses.
-pub(super) fn propagate(
+pub fn propagate(
     graph: &mut Graph,
     guess: &mut impl FnMut(&[i64]) -> Option<Vec<i64>>,
 ) -> Result<(), Refusal> {
