@@ -244,11 +244,8 @@ impl<'a> Cut<'a> {
         let output = self.into.push("output", Op::Output, "output");
         self.into.node_mut(output).args = self.into.push_values(&[list]);
         let constants = self.into.ids().filter(|&id| self.into.node(id).op == Op::GetAttr);
-        let used: FxHashSet<&str> = constants.map(|id| self.into.target(id)).collect();
-        let is_used: Vec<bool> =
-            self.into.subgraphs.iter().map(|(name, _)| used.contains(name.as_str())).collect();
-        let mut is_used = is_used.into_iter();
-        self.into.subgraphs.retain(|_| is_used.next() == Some(true));
+        let used: FxHashSet<String> = constants.map(|id| self.into.target(id).to_string()).collect();
+        self.into.subgraphs.retain(|(name, _)| used.contains(name));
         for edge in &self.from.ordering {
             if let (Some(before), Some(after)) = (self.ids[edge.before.index()], self.ids[edge.after.index()])
             {

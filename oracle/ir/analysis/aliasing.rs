@@ -445,14 +445,6 @@ impl<'a> Aliasing<'a> {
         let numbers = |t: &Tensor| self.graph.sizes(t.shape).zip(self.graph.sizes(t.stride));
         let format = || Bound::new(self.graph, id, schema).ok()?.memory_format();
         match &schema.name[..] {
-            // A view where strides allow it.
-            _ if schema.name == "reshape"
-                || (views_where_strides_allow(schema) && schema.name != "ravel") =>
-            {
-                let (shape, stride) = layout(self.tensor(source)?);
-                let (new, _) = layout(self.tensor(place)?);
-                Some(strides_of_view(&shape, &stride, &new)?.is_none())
-            }
             // Itself where it is contiguous already.
             "contiguous" => {
                 let (shape, stride) = layout(self.tensor(source)?);
@@ -468,6 +460,12 @@ impl<'a> Aliasing<'a> {
             "ravel" => {
                 let (shape, stride) = layout(self.tensor(source)?);
                 is_contiguous(&shape, &stride).map(|is| !is)
+            }
+            // A view where strides allow it.
+            _ if views_where_strides_allow(schema) => {
+                let (shape, stride) = layout(self.tensor(source)?);
+                let (new, _) = layout(self.tensor(place)?);
+                Some(strides_of_view(&shape, &stride, &new)?.is_none())
             }
             // Itself where nothing changes.
             "to" | "type_as" => {

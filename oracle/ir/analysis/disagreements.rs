@@ -103,8 +103,7 @@ pub fn recorded_elsewhere(graph: &Graph, storages: &Storages) -> Vec<(NodeId, El
 
 /// Results whose recorded storage has another size than follows, or begins elsewhere in it, in list order, each with
 /// what is wrong. A fresh result fills its storage from the first byte on; a view has the storage of what it is a view
-/// of. What is not computed, and copies with the layout of
-/// their first argument and its gaps, may lie anywhere.
+/// of. What is not computed, and copies with the layout of their first argument and its gaps, may lie anywhere.
 pub fn resized(graph: &Graph, ops: &Ops, storages: &Storages) -> Vec<(NodeId, String)> {
     let mut found = Vec::new();
     for node in graph.ids() {

@@ -130,9 +130,10 @@ impl Facts {
 }
 
 /// Whether an operator gives a view where strides allow it, and else a copy of the elements in the order of their
-/// indices; `reshape` has a rule of its own.
+/// indices.
 pub fn views_where_strides_allow(schema: &Schema) -> bool {
-    schema.namespace == "aten" && ["flatten", "ravel", "reshape_as"].contains(&schema.name.as_str())
+    const ATEN: [&str; 4] = ["flatten", "ravel", "reshape", "reshape_as"];
+    schema.namespace == "aten" && ATEN.contains(&schema.name.as_str())
 }
 
 /// Whether an operator may hand back its first argument, or a window of it, although its schema says that the result

@@ -19,7 +19,7 @@
 //! in the same way, and count as functions where they are not recorded.
 
 use crate::graph::{Editor, Graph, NodeId, Op, OrderingEdge, Out, Tags, Tensor, Transcriber, Value};
-use crate::ops::{Kind, OpInfo, Ops};
+use crate::ops::{Kind, OpInfo, Ops, Schema, views_where_strides_allow};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 
@@ -450,10 +450,11 @@ fn returns_new_memory(body: &Graph, ops: &Ops, items_apart: bool) -> bool {
 
 /// What a node is a view of, through views that never copy.
 fn origin(body: &Graph, ops: &Ops, id: NodeId) -> NodeId {
-    const MAY_COPY: [&str; 6] = ["contiguous", "flatten", "reshape", "reshape_as", "to", "type_as"];
-    let is_plain = |info: &OpInfo| {
-        info.is_view() && info.schema.as_ref().is_some_and(|schema| !MAY_COPY.contains(&schema.name.as_str()))
+    let may_copy = |schema: &Schema| {
+        views_where_strides_allow(schema) || ["contiguous", "to", "type_as"].contains(&schema.name.as_str())
     };
+    let is_plain =
+        |info: &OpInfo| info.is_view() && info.schema.as_ref().is_some_and(|schema| !may_copy(schema));
     let mut at = id;
     while ops.call(body, at).is_some_and(is_plain) {
         match body.inputs(at).first() {

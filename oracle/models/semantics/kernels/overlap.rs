@@ -8,6 +8,7 @@ use super::super::layout::{Window, is_injective};
 use super::super::program::Step;
 use super::super::rank::Rank;
 use super::opaque::collect;
+use crate::analysis::bytes::{ByteSet, Overlap};
 use crate::graph::{NodeId, Value};
 use crate::ops::{Kind, Move, OpInfo};
 
@@ -23,13 +24,16 @@ impl<D: Domain> Rank<'_, D> {
             if !is_injective(&own.shape, &own.strides) {
                 return Err(refuse!("{} writes elements that overlap", info.target));
             }
-            let others = windows.iter().enumerate().filter(|(other, _)| *other != at);
-            for (_, (other, _)) in others.filter(|(_, (other, _))| other.storage == own.storage) {
+            let reads_elsewhere = windows.iter().enumerate().any(|(index, (other, _))| {
                 let is_one =
-                    other.offset == own.offset && other.shape == own.shape && other.strides == own.strides;
-                if !(takes_corresponding && is_one) && meet(own, other) {
-                    return Err(refuse!("{} writes to what it reads elsewhere", info.target));
-                }
+                    (other.offset, other.shape, other.strides) == (own.offset, own.shape, own.strides);
+                index != at
+                    && other.storage == own.storage
+                    && !(takes_corresponding && is_one)
+                    && meet(own, other)
+            });
+            if reads_elsewhere {
+                return Err(refuse!("{} writes to what it reads elsewhere", info.target));
             }
         }
         Ok(())
@@ -56,8 +60,9 @@ impl<D: Domain> Rank<'_, D> {
 
 /// Whether two windows on one storage may have an element in common.
 fn meet(one: &Window, other: &Window) -> bool {
-    match (one.extent(), other.extent()) {
-        (Some((a, b)), Some((c, d))) => a < d && c < b,
-        _ => true,
-    }
+    let bytes = |of: &Window| {
+        let width = i64::from(of.dtype.itemsize());
+        ByteSet::of_window(of.offset.saturating_mul(width), &of.shape, &of.strides, width)
+    };
+    bytes(one).overlap(bytes(other)) != Overlap::No
 }
