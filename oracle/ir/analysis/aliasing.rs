@@ -445,8 +445,8 @@ impl<'a> Aliasing<'a> {
         let numbers = |t: &Tensor| self.graph.sizes(t.shape).zip(self.graph.sizes(t.stride));
         let format = || Bound::new(self.graph, id, schema).ok()?.memory_format();
         match &schema.name[..] {
-            // Itself where it is contiguous already.
-            "contiguous" => {
+            // Itself where it is contiguous already; of `ravel` a view of that.
+            "contiguous" | "ravel" => {
                 let (shape, stride) = layout(self.tensor(source)?);
                 match format() {
                     None | Some("contiguous_format") => is_contiguous(&shape, &stride).map(|is| !is),
@@ -455,11 +455,6 @@ impl<'a> Aliasing<'a> {
                         lies_in(format, &sizes, &strides).map(|is| !is)
                     }
                 }
-            }
-            // The same, and then a view.
-            "ravel" => {
-                let (shape, stride) = layout(self.tensor(source)?);
-                is_contiguous(&shape, &stride).map(|is| !is)
             }
             // A view where strides allow it.
             _ if views_where_strides_allow(schema) => {

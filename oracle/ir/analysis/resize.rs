@@ -289,9 +289,9 @@ fn shrink_groups(graph: &mut Graph, size: u32) {
         groups[whole].size = product_without(&groups, whole).unwrap_or(size);
     }
     let world = World { ranks: None, groups };
-    graph.world = world.assume_mesh().unwrap_or(world);
-    let world = graph.world.clone();
+    let world = world.assume_mesh().unwrap_or(world);
     state_groups(graph, &world);
+    graph.world = world;
 }
 
 /// States the sizes of the groups of a world in the calls of a graph and of its bodies.

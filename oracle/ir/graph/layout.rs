@@ -50,6 +50,11 @@ pub fn is_dense_in(sizes: &[i64], strides: &[i64], order: impl IntoIterator<Item
     })
 }
 
+/// The memory format that a name asks for; `None` for the one that there is.
+pub fn named_format(name: &str) -> Option<&str> {
+    Some(name.strip_prefix("torch.").unwrap_or(name)).filter(|format| *format != "preserve_format")
+}
+
 /// The dimensions in the order of a memory format, the innermost first; `None` for a format that is not one of so many
 /// dimensions.
 fn order_in(format: &str, rank: usize) -> Option<&'static [usize]> {

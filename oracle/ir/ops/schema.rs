@@ -7,6 +7,7 @@
 //!
 //! Not covered: wildcard alias sets other than `*` after an arrow, and annotations on dictionaries.
 
+use crate::graph::layout::named_format;
 use crate::graph::{Dtype, Graph, NodeId, Value};
 use std::fmt;
 
@@ -300,11 +301,16 @@ impl Param {
 
     /// Whether it says nothing of the elements of a result: whether dimensions that are gone are kept with one element,
     /// and which results are asked for.
-    pub fn leaves_elements(&self) -> bool {
+    fn leaves_elements(&self) -> bool {
         matches!(
             (self.name.as_str(), self.ty.as_str()),
             ("keepdim", "bool") | ("output_mask", "bool[3]" | "bool[2]")
         )
+    }
+
+    /// Whether a value given in `graph` says something of the elements of a result, and more than the default does.
+    pub fn is_stated(&self, graph: &Graph, value: Value) -> bool {
+        !self.is_out() && !self.leaves_elements() && !self.is_default(graph, value)
     }
 
     /// Whether a value given in `graph` says the same as the default.
@@ -385,21 +391,17 @@ impl<'a> Bound<'a> {
         self.graph.kwargs(self.node).find(|(key, _)| key == name).map(|(_, value)| value)
     }
 
-    /// What is given that the operator reads and that says more than its default, by parameter: two calls that say the
-    /// same have the same list, be it by position or by keyword. What says nothing of elements is left out.
+    /// What is [stated](Param::is_stated), by parameter: two calls that say the same have the same list, be it by
+    /// position or by keyword.
     pub fn stated(&self) -> impl Iterator<Item = (usize, Value)> {
         let params = self.schema.params.iter().enumerate();
         let all = params.filter_map(|(index, param)| Some((index, param, self.given(index)?)));
-        all.filter(|(_, param, value)| {
-            !param.is_out() && !param.leaves_elements() && !param.is_default(self.graph, *value)
-        })
-        .map(|(i, _, value)| (i, value))
+        all.filter(|(_, param, value)| param.is_stated(self.graph, *value)).map(|(i, _, value)| (i, value))
     }
 
     /// The memory format that is asked for; `None` where none is, or the one that there is.
     pub fn memory_format(&self) -> Option<&'a str> {
-        let format = self.text("memory_format")?;
-        Some(format.strip_prefix("torch.").unwrap_or(format)).filter(|format| *format != "preserve_format")
+        named_format(self.text("memory_format")?)
     }
 
     /// The value given for the parameter called `name`.

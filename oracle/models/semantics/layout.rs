@@ -6,7 +6,7 @@
 
 use crate::graph::Dtype;
 use crate::graph::layout::{self as numbers, is_contiguous};
-pub use crate::graph::layout::{format_of, is_dense, lies_in, strides_in};
+pub use crate::graph::layout::{format_of, is_dense, lies_in, named_format, strides_in};
 use std::fmt;
 use std::ops::Deref;
 

@@ -80,13 +80,19 @@ pub(super) fn execute(evidence: &Evidence, limit: u64, question: Question) -> Ex
 /// may be wrong for the others, so an equality acquits nobody: it stands against a proof of a difference.
 pub(super) fn execute_smaller(evidence: &Evidence, limit: u64, question: Question) -> Option<Clear> {
     let graphs = [evidence.before.graph, evidence.after.graph];
-    let is_small = graphs.iter().all(|graph| graph.len() <= MOST_NODES && !graph.has_expressions());
+    let is_large = graphs.iter().any(|graph| graph.len() > MOST_NODES || graph.has_expressions());
+    // Of ranks with graphs of their own one says nothing of the others.
+    if is_large || evidence.ranks.len() > 1 {
+        return None;
+    }
     let ranks = evidence.before.graph.world.assume_mesh()?.ranks.unwrap_or(1);
-    let is_of_one = evidence.ranks.len() <= 1 && evidence.own.is_empty();
-    // With fewer ranks a graph that was made for one of them would be that of another.
-    let most = if ranks <= MOST_RANKS { ranks } else { FEW_RANKS };
-    let [before, after] =
-        shrink_together(graphs, most).filter(|_| is_small && (is_of_one || most == ranks))?;
+    let most = match ranks <= MOST_RANKS {
+        true => ranks,
+        false if evidence.own.is_empty() => FEW_RANKS,
+        // With fewer ranks a graph that was made for one of them would be that of another.
+        false => return None,
+    };
+    let [before, after] = shrink_together(graphs, most)?;
     let mut smaller = Evidence::new(&before, None, &after, evidence.policies.clone());
     (smaller.own, smaller.own_ranks) = (evidence.own.clone(), evidence.own_ranks.clone());
     let (_, clear) = execute(&smaller, limit, question);

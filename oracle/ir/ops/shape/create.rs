@@ -134,12 +134,7 @@ fn sized(call: &Call, default: Option<Dtype>) -> Rule<Inferred> {
         Some(tensor) => tensor.dtype,
         None => default,
     });
-    let formatted = !matches!(
-        call.word("memory_format"),
-        None | Some(
-            "contiguous_format" | "torch.contiguous_format" | "preserve_format" | "torch.preserve_format"
-        )
-    );
+    let formatted = call.memory_format().is_some_and(|format| format != "contiguous_format");
     if call.schema.param("size").is_some() {
         let shape = call.sizes("size")?;
         if shape.iter().any(|s| s.known().is_some_and(|n| n < 0)) {
@@ -172,8 +167,8 @@ fn sized(call: &Call, default: Option<Dtype>) -> Rule<Inferred> {
     }
     let Some(model) = model else { return Err(Stop::Undecided) };
     let shape = model.shape.clone();
-    one(match call.word("memory_format") {
-        Some("contiguous_format" | "torch.contiguous_format") => TensorMeta::fresh(shape, dtype),
+    one(match call.memory_format() {
+        Some("contiguous_format") => TensorMeta::fresh(shape, dtype),
         _ if formatted => TensorMeta::loose(shape, dtype),
         _ => TensorMeta::like(&[model], shape, dtype),
     })

@@ -129,9 +129,9 @@ fn is_formatted(call: &Call) -> bool {
 /// A copy in the memory format that the call asks for.
 fn formatted(call: &Call, tensor: TensorMeta, dtype: Option<Dtype>) -> TensorMeta {
     let shape = tensor.shape.clone();
-    match call.word("memory_format") {
-        None | Some("preserve_format" | "torch.preserve_format") => TensorMeta::like(&[tensor], shape, dtype),
-        Some("contiguous_format" | "torch.contiguous_format") => TensorMeta::fresh(shape, dtype),
+    match call.memory_format() {
+        None => TensorMeta::like(&[tensor], shape, dtype),
+        Some("contiguous_format") => TensorMeta::fresh(shape, dtype),
         Some(_) => TensorMeta::loose(shape, dtype),
     }
 }

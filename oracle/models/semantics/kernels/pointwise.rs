@@ -490,11 +490,10 @@ impl<D: Domain> Rank<'_, D> {
 
     /// The memory format that a value names; `None` for the one that there is.
     pub(super) fn format(&self, value: Value) -> Option<&str> {
-        let format = match value {
-            Value::Int(0) => "contiguous_format",
-            value => self.text(value)?,
-        };
-        Some(format.strip_prefix("torch.").unwrap_or(format)).filter(|format| *format != "preserve_format")
+        match value {
+            Value::Int(0) => Some("contiguous_format"),
+            value => layout::named_format(self.text(value)?),
+        }
     }
 
     /// The strides of a copy: those of the original where it is dense, unless a memory format says otherwise.

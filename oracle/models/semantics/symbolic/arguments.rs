@@ -132,11 +132,7 @@ impl<'g> Machine<'_, 'g> {
                 }
                 continue;
             }
-            if param.leaves_elements()
-                || param.is_default(self.graph, value)
-                || param.is_out()
-                || self.steps_by_windows(call, param, value)
-            {
+            if !param.is_stated(self.graph, value) || self.steps_by_windows(call, param, value) {
                 continue;
             }
             match self.dims_of_first(call, index) {

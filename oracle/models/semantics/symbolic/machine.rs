@@ -324,10 +324,15 @@ impl Machine<'_, '_> {
             self.words.symbol(Tag::Target, target);
             self.words.tensor(old, dtype, &[count]);
             self.words.tensor(content, written, &[len]);
-            let key = self.take_key();
-            let source = self.arena.source_of(Source::Opaque { key, output: 0 }, None, Traits::ASSUMED);
-            self.eval.storages[other as usize].content = self.arena.all_of(source, count);
+            self.eval.storages[other as usize].content = self.assumed(count);
         }
+    }
+
+    /// So many elements that are some function of the words, of which nothing else is known: others may equal them.
+    pub(super) fn assumed(&mut self, count: i64) -> ValueId {
+        let key = self.take_key();
+        let source = self.arena.source_of(Source::Opaque { key, output: 0 }, None, Traits::ASSUMED);
+        self.arena.all_of(source, count)
     }
 
     /// What the storage of `tensor` holds once `value` has been written.

@@ -530,9 +530,7 @@ impl Machine<'_, '_> {
         self.words.int(i64::from(output));
         self.words.int(tensor.offset);
         self.words.tensor(whole.content, whole.dtype, &[count]);
-        let key = self.take_key();
-        let source = self.arena.source_of(Source::Opaque { key, output: 0 }, None, Traits::ASSUMED);
-        let content = self.arena.all_of(source, count);
+        let content = self.assumed(count);
         self.replace(tensor.storage, content);
         Ok(())
     }
