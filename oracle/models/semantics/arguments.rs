@@ -8,7 +8,7 @@ use super::rank::{Item, Rank, too_many};
 use crate::graph::{Dtype, Op, Value};
 use crate::ops::shape::{Size, Sizes};
 
-impl<'a, D: Domain> Rank<'a, D> {
+impl<'a> Rank<'a> {
     /// The value of an argument.
     pub fn item(&self, value: Value) -> Outcome<Item> {
         let graph = self.program.graph;

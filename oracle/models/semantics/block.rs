@@ -47,7 +47,7 @@ impl Block {
     }
 
     /// Falls apart into cells of `grain` bytes.
-    pub fn refine(&mut self, domain: &impl Domain, grain: u8) {
+    pub fn refine(&mut self, domain: &dyn Domain, grain: u8) {
         while self.grain > grain {
             self.cells = self
                 .cells
@@ -83,7 +83,7 @@ pub struct Elements<'a> {
 }
 
 /// Cells of `grain` bytes joined to cells of `whole` bytes.
-pub fn joined<D: Domain>(domain: &D, mut cells: Vec<u64>, mut grain: u8, whole: u8) -> Vec<u64> {
+pub fn joined(domain: &dyn Domain, mut cells: Vec<u64>, mut grain: u8, whole: u8) -> Vec<u64> {
     while grain < whole && grain > 0 {
         grain *= 2;
         cells = cells.chunks_exact(2).map(|pair| domain.join(pair[0], pair[1], grain)).collect();

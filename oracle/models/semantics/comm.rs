@@ -228,7 +228,7 @@ impl<'w> Comm<'w> {
     }
 
     /// What a member receives as output number `output` of a complete round.
-    pub fn result<D: Domain>(&self, domain: &D, place: Place, output: usize) -> Outcome<Block> {
+    pub fn result(&self, domain: &dyn Domain, place: Place, output: usize) -> Outcome<Block> {
         let channel = &self.channels[place.channel];
         let sent: Vec<&Sent> = channel.rounds[place.round].sent.iter().flatten().collect();
         let (me, ranks) = (place.position, sent.len());
@@ -335,7 +335,7 @@ fn slice(block: &Block, range: std::ops::Range<usize>) -> Block {
 }
 
 /// Blocks one after the other, in the finest grain among them.
-pub(crate) fn concat<D: Domain>(domain: &D, blocks: Vec<Block>) -> Block {
+pub(crate) fn concat(domain: &dyn Domain, blocks: Vec<Block>) -> Block {
     let grain = blocks.iter().map(|b| b.grain).min().unwrap_or(1);
     let marked = blocks.iter().any(|b| !b.marks.is_empty());
     let cells = blocks.iter().map(|b| b.cells.len()).sum();
@@ -352,7 +352,7 @@ pub(crate) fn concat<D: Domain>(domain: &D, blocks: Vec<Block>) -> Block {
 }
 
 /// Tensors of one dtype side by side along a dimension. All shapes are equal but for that dimension.
-pub(crate) fn cat<D: Domain>(domain: &D, mut parts: Vec<(Block, Dims)>, dim: usize, dtype: Dtype) -> Block {
+pub(crate) fn cat(domain: &dyn Domain, mut parts: Vec<(Block, Dims)>, dim: usize, dtype: Dtype) -> Block {
     let outer = parts.first().map_or(0, |(_, shape)| layout::numel(&shape[..dim]).unwrap_or(0));
     if outer == 1 {
         return concat(domain, parts.into_iter().map(|(block, _)| block).collect());
@@ -377,8 +377,8 @@ pub(crate) fn cat<D: Domain>(domain: &D, mut parts: Vec<(Block, Dims)>, dim: usi
 }
 
 /// Element-wise reduction of a range of elements over ranks.
-fn reduce<D: Domain>(
-    domain: &D,
+fn reduce(
+    domain: &dyn Domain,
     op: RankReduce,
     dtype: Dtype,
     parts: &[&Block],

@@ -13,9 +13,8 @@
 //!    element i of the operands alone.
 
 use super::number::Number;
-use super::program::Program;
-use super::run::{Failure, Mismatch, Options, Run};
-use crate::graph::{Dtype, NodeId, World};
+use super::run::Mismatch;
+use crate::graph::{Dtype, NodeId};
 use crate::ops::{Binary, Reduce, Unary};
 
 /// Why a step gives no value.
@@ -153,14 +152,11 @@ pub struct Addend<'a> {
     pub alpha: Number,
 }
 
-/// A kind of value. See the module for its laws.
+/// A kind of value. See the module for its laws. It is asked through a table of its functions, as a call computes many
+/// elements: so kernels are compiled once, and not for each domain.
 pub trait Domain: Sync {
     /// Its name, for people.
     fn name(&self) -> &'static str;
-
-    /// [`super::run::run`] in this domain. Each says the same: so the kernels are compiled for it once, here, and not
-    /// again in each crate that runs it.
-    fn run(&self, programs: &[Program], world: &World, options: &Options) -> Result<Run, Failure>;
 
     /// The lower and the upper half of a cell that stands for `bytes` bytes.
     fn split(&self, cell: u64, bytes: u8) -> (u64, u64);

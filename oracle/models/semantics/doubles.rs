@@ -18,10 +18,9 @@ use super::concrete::{Concrete, Scalar, cell, decode};
 use super::domain::{Addend, Domain, Draw, MatmulSize, Operand, Outcome, Pointwise, RankReduce};
 use super::hash::mix;
 use super::number::Number;
-use super::program::Program;
 use super::provenance::Provenance;
-use super::run::{Failure, Leaf, Options, Run, TensorValue, in_lock_step};
-use crate::graph::{Dtype, DtypeClass, World};
+use super::run::{Leaf, Run, TensorValue};
+use crate::graph::{Dtype, DtypeClass};
 use crate::ops::Reduce;
 
 /// How near two graphs come to one another.
@@ -109,10 +108,6 @@ fn rounded(x: u64, dtype: Dtype) -> u64 {
 impl Domain for Doubles {
     fn name(&self) -> &'static str {
         "doubles"
-    }
-
-    fn run(&self, programs: &[Program], world: &World, options: &Options) -> Result<Run, Failure> {
-        in_lock_step(programs, world, self, options)
     }
 
     fn split(&self, cell: u64, bytes: u8) -> (u64, u64) {

@@ -249,7 +249,7 @@ impl Memory {
     }
 
     /// Makes a storage readable in cells of at most `grain` bytes.
-    pub fn refine(&mut self, domain: &impl Domain, storage: StorageRef, grain: u8) {
+    pub fn refine(&mut self, domain: &dyn Domain, storage: StorageRef, grain: u8) {
         let storage = &mut self.storages[storage.index()];
         if storage.grain <= grain {
             return;
@@ -283,7 +283,7 @@ impl Memory {
 /// Reading.
 impl Memory {
     /// The elements of a window, to compute with.
-    pub fn elements<D: Domain>(&mut self, domain: &D, window: &Window) -> Outcome<Elements<'_>> {
+    pub fn elements(&mut self, domain: &dyn Domain, window: &Window) -> Outcome<Elements<'_>> {
         computed(window.dtype)?;
         self.saw(Touch::Read, window);
         self.note_read(window);
@@ -309,7 +309,7 @@ impl Memory {
     }
 
     /// The cells of a window, to be moved.
-    pub fn cells<D: Domain>(&mut self, domain: &D, window: &Window) -> Outcome<Block> {
+    pub fn cells(&mut self, domain: &dyn Domain, window: &Window) -> Outcome<Block> {
         self.saw(Touch::Read, window);
         self.note_read(window);
         let mut block = self.peek(domain, window)?;
@@ -322,7 +322,7 @@ impl Memory {
     }
 
     /// The cells of a window as they are, with their marks; no hazard is recorded.
-    pub fn peek<D: Domain>(&self, domain: &D, window: &Window) -> Outcome<Block> {
+    pub fn peek(&self, domain: &dyn Domain, window: &Window) -> Outcome<Block> {
         self.room(window.numel())?;
         let storage = &self.storages[window.storage.index()];
         let per = storage.scale(window.dtype);
@@ -386,7 +386,7 @@ impl Memory {
     }
 
     /// Writes cells into a window of as many elements, in row-major order.
-    pub fn write<D: Domain>(&mut self, domain: &D, window: &Window, mut block: Block) -> Outcome<()> {
+    pub fn write(&mut self, domain: &dyn Domain, window: &Window, mut block: Block) -> Outcome<()> {
         if window.conj {
             return Err(refuse!("writing through a conjugated view"));
         }
@@ -418,7 +418,7 @@ impl Memory {
     }
 
     /// The inputs of flights that read `storage`: (flight, input, cells now).
-    fn snapshots<D: Domain>(&self, domain: &D, storage: StorageRef) -> Outcome<Vec<(usize, usize, Block)>> {
+    fn snapshots(&self, domain: &dyn Domain, storage: StorageRef) -> Outcome<Vec<(usize, usize, Block)>> {
         let mut all = Vec::new();
         for (f, flight) in self.flights.iter().enumerate() {
             for (i, input) in flight.inputs.iter().enumerate() {
@@ -432,9 +432,9 @@ impl Memory {
     }
 
     /// Records races of the write that has just been made to `window`.
-    fn note_write<D: Domain>(
+    fn note_write(
         &mut self,
-        domain: &D,
+        domain: &dyn Domain,
         window: &Window,
         before: &[(usize, usize, Block)],
     ) -> Outcome<()> {
@@ -530,9 +530,9 @@ impl Memory {
     }
 
     /// One output of a collective arrives. A collective without outputs left is no longer in flight.
-    pub fn arrive<D: Domain>(
+    pub fn arrive(
         &mut self,
-        domain: &D,
+        domain: &dyn Domain,
         launch: u32,
         output: &Window,
         mut block: Block,

@@ -15,7 +15,7 @@
 use super::block::{Block, Mark};
 use super::comm::{Comm, Launch};
 use super::concrete::Concrete;
-use super::domain::{Domain, Outcome, Trouble, refuse};
+use super::domain::{Outcome, Trouble, refuse};
 use super::hazard::Hazard;
 use super::layout::{StorageRef, Window};
 use super::memory::Flight;
@@ -133,7 +133,7 @@ impl Watch {
     }
 
     /// A node is over: what it has written is as it leaves it.
-    pub(super) fn settled<D: Domain>(&mut self, rank: &Rank<D>, node: NodeId) -> Outcome<()> {
+    pub(super) fn settled(&mut self, rank: &Rank, node: NodeId) -> Outcome<()> {
         for sighting in self.seen.sightings.iter_mut().skip(self.from) {
             if sighting.touch != Touch::Read {
                 sighting.after = content(rank.memory.peek(rank.domain, &sighting.window)?);
@@ -150,7 +150,7 @@ impl Watch {
 
 /// A run of all ranks, written down.
 pub struct Observed<'a> {
-    ranks: Vec<Rank<'a, Concrete>>,
+    ranks: Vec<Rank<'a>>,
     /// The nodes in the order in which they were run, ranks taking turns where they have to wait for each other.
     pub turns: Vec<Turn>,
     /// By rank.
@@ -220,7 +220,7 @@ pub fn observe<'a>(
 }
 
 /// Adds what only the end of a run shows.
-fn finished(rank: &Rank<Concrete>, comm: &Comm, watch: Watch) -> Result<Seen, Failure> {
+fn finished(rank: &Rank, comm: &Comm, watch: Watch) -> Result<Seen, Failure> {
     let mut seen = watch.seen;
     for note in &rank.launches {
         seen.starts.push(Start {
@@ -297,7 +297,7 @@ impl Observed<'_> {
 }
 
 fn evaluate(
-    rank: &mut Rank<Concrete>,
+    rank: &mut Rank,
     seen: &Seen,
     node: NodeId,
     load: &mut dyn FnMut(&Window) -> Vec<u8>,

@@ -27,10 +27,9 @@ use super::domain::{Addend, Domain, Draw, MatmulSize, Operand, Outcome, Pointwis
 use super::hash::{mix, text, words};
 use super::identity::written;
 use super::number::Number;
-use super::program::Program;
 use super::provenance::Provenance;
-use super::run::{Failure, Options, Run, in_lock_step};
-use crate::graph::{Dtype, DtypeClass, World};
+
+use crate::graph::{Dtype, DtypeClass};
 use crate::ops::{Binary, Reduce, Unary};
 use rustc_hash::FxHashSet;
 use std::sync::Mutex;
@@ -259,10 +258,6 @@ fn keeps_dtype(function: Pointwise) -> bool {
 impl Domain for Polynomials {
     fn name(&self) -> &'static str {
         "polynomials"
-    }
-
-    fn run(&self, programs: &[Program], world: &World, options: &Options) -> Result<Run, Failure> {
-        in_lock_step(programs, world, self, options)
     }
 
     fn split(&self, cell: u64, bytes: u8) -> (u64, u64) {

@@ -9,7 +9,7 @@ use super::rank::{Item, Rank, too_many};
 use super::run::{Digest, Given, Leaf, TensorValue};
 use crate::graph::{Dim, Dtype, NodeId, Out, Value};
 
-impl<D: Domain> Rank<'_, D> {
+impl Rank<'_> {
     /// Makes the value of a graph input. `shared` holds the storages of inputs that the file says are shared.
     pub fn input(&mut self, index: usize, shared: &mut Vec<(u32, StorageRef)>) -> Outcome<Item> {
         let input = &self.program.inputs[index];

@@ -31,9 +31,8 @@ use super::domain::{Addend, Domain, Draw, MatmulSize, Operand, Outcome, Pointwis
 use super::hash::{mix, words};
 use super::identity::{NEUTRAL, is_neutral, written};
 use super::number::Number;
-use super::program::Program;
-use super::run::{Failure, Options, Run, in_lock_step};
-use crate::graph::{Dtype, DtypeClass, World};
+
+use crate::graph::{Dtype, DtypeClass};
 use crate::ops::{Binary, Reduce, Unary};
 
 /// The domain of terms.
@@ -130,10 +129,6 @@ impl Provenance {
 impl Domain for Provenance {
     fn name(&self) -> &'static str {
         "provenance"
-    }
-
-    fn run(&self, programs: &[Program], world: &World, options: &Options) -> Result<Run, Failure> {
-        in_lock_step(programs, world, self, options)
     }
 
     fn split(&self, cell: u64, bytes: u8) -> (u64, u64) {

@@ -42,10 +42,10 @@ pub(crate) enum Progress {
 }
 
 /// One rank.
-pub(crate) struct Rank<'a, D> {
+pub(crate) struct Rank<'a> {
     pub rank: u32,
     pub program: &'a Program<'a>,
-    pub domain: &'a D,
+    pub domain: &'a dyn Domain,
     pub memory: Memory,
     pub state: State,
     /// The launches of this rank, in order.
@@ -67,8 +67,14 @@ pub(crate) struct Rank<'a, D> {
     pub options: &'a Options,
 }
 
-impl<'a, D: Domain> Rank<'a, D> {
-    pub fn new(rank: u32, program: &'a Program<'a>, domain: &'a D, options: &'a Options, share: u64) -> Self {
+impl<'a> Rank<'a> {
+    pub fn new(
+        rank: u32,
+        program: &'a Program<'a>,
+        domain: &'a dyn Domain,
+        options: &'a Options,
+        share: u64,
+    ) -> Self {
         Rank {
             rank,
             program,
@@ -248,7 +254,7 @@ impl<'a, D: Domain> Rank<'a, D> {
 }
 
 /// Results.
-impl<D: Domain> Rank<'_, D> {
+impl Rank<'_> {
     /// Whole elements of a tensor.
     pub fn elements(&mut self, window: &Window) -> Outcome<Elements<'_>> {
         self.memory.elements(self.domain, window)

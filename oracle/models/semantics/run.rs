@@ -325,20 +325,10 @@ impl fmt::Display for Mismatch {
 ///
 /// # Errors
 /// [`Failure`] says why there is no result. Hazards are no failures: they are part of the result.
-pub fn run<D: Domain>(
+pub fn run(
     programs: &[Program],
     world: &World,
-    domain: &D,
-    options: &Options,
-) -> Result<Run, Failure> {
-    domain.run(programs, world, options)
-}
-
-/// What every domain runs.
-pub(super) fn in_lock_step<D: Domain>(
-    programs: &[Program],
-    world: &World,
-    domain: &D,
+    domain: &dyn Domain,
     options: &Options,
 ) -> Result<Run, Failure> {
     let mut all = all_ranks(programs, world, domain, options)?;
@@ -366,12 +356,12 @@ pub(super) fn in_lock_step<D: Domain>(
 }
 
 /// Every rank before its first node.
-pub(super) fn all_ranks<'a, D: Domain>(
+pub(super) fn all_ranks<'a>(
     programs: &'a [Program],
     world: &World,
-    domain: &'a D,
+    domain: &'a dyn Domain,
     options: &'a Options,
-) -> Result<Vec<Rank<'a, D>>, Failure> {
+) -> Result<Vec<Rank<'a>>, Failure> {
     let ranks = world.ranks.unwrap_or_else(|| {
         let all = world.groups.iter().flat_map(|g| g.instances.iter().flatten());
         all.copied().max().map_or(programs.len().max(1) as u32, |r| r.saturating_add(1))
@@ -407,7 +397,7 @@ pub fn inputs(
     Ok(rank.finish()?.inputs)
 }
 
-fn execute<D: Domain>(ranks: &mut [Rank<D>], comm: &mut Comm) -> Result<(), Failure> {
+fn execute(ranks: &mut [Rank], comm: &mut Comm) -> Result<(), Failure> {
     loop {
         let (mut progress, mut open) = (false, false);
         for rank in ranks.iter_mut().filter(|rank| rank.state != State::Done) {
@@ -424,7 +414,7 @@ fn execute<D: Domain>(ranks: &mut [Rank<D>], comm: &mut Comm) -> Result<(), Fail
 }
 
 /// Why no rank can go on.
-pub(super) fn stuck<D: Domain>(ranks: &[Rank<D>], comm: &Comm) -> Failure {
+pub(super) fn stuck(ranks: &[Rank], comm: &Comm) -> Failure {
     let waiting = ranks.iter().filter_map(|rank| match &rank.state {
         State::Blocked(launch) => Some(rank.waiting(comm, *launch)),
         _ => None,

@@ -336,7 +336,7 @@ impl<'a> Pair<'a> {
     ///
     /// # Errors
     /// [`Stopped`] says which has no run, and why.
-    pub fn run<D: Domain>(&self, domain: &D) -> Result<(Run, Run), Stopped> {
+    pub fn run(&self, domain: &dyn Domain) -> Result<(Run, Run), Stopped> {
         let before = run(self.before, self.world, domain, self.options).map_err(Stopped::Before)?;
         if let Some((rank, node)) = before.failed_assertion() {
             let reason = "what it asserts is not so with the numbers that were tried".to_string();
@@ -427,7 +427,7 @@ impl<'a> Pair<'a> {
     }
 
     /// Both runs, with what each node gives.
-    fn traced<D: Domain>(&self, domain: &D) -> Result<(Run, Run), Stopped> {
+    fn traced(&self, domain: &dyn Domain) -> Result<(Run, Run), Stopped> {
         let options = Options { trace: true, ..self.options.clone() };
         Pair { options: &options, ..*self }.run(domain)
     }

@@ -39,9 +39,8 @@ mod function;
 use super::domain::{Addend, Domain, Draw, MatmulSize, Operand, Outcome, Pointwise, RankReduce, refuse};
 use super::hash::{mix, words};
 use super::number::Number;
-use super::program::Program;
-use super::run::{Failure, Options, Run, in_lock_step};
-use crate::graph::{Dtype, DtypeClass, World};
+
+use crate::graph::{Dtype, DtypeClass};
 use crate::ops::Reduce;
 use format::{C64, Format, encode, with_float, with_integer};
 pub(super) use format::{Scalar, decode};
@@ -199,10 +198,6 @@ impl Concrete {
 impl Domain for Concrete {
     fn name(&self) -> &'static str {
         "concrete values"
-    }
-
-    fn run(&self, programs: &[Program], world: &World, options: &Options) -> Result<Run, Failure> {
-        in_lock_step(programs, world, self, options)
     }
 
     fn split(&self, cell: u64, bytes: u8) -> (u64, u64) {

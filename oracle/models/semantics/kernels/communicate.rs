@@ -32,7 +32,7 @@ struct Member {
     ranks: usize,
 }
 
-impl<'a, D: Domain> Rank<'a, D> {
+impl<'a> Rank<'a> {
     pub(crate) fn communicate(
         &mut self,
         node: NodeId,

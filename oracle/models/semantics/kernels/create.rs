@@ -11,7 +11,7 @@ use crate::analysis::draws::order_of_filling;
 use crate::graph::{Dtype, DtypeClass, NodeId, Value};
 use crate::ops::{Binary, Fill, Random};
 
-impl<D: Domain> Rank<'_, D> {
+impl Rank<'_> {
     /// The key of what a node draws on this rank.
     pub(super) fn draw(&self, node: NodeId) -> u64 {
         let draws = &self.program.draws;

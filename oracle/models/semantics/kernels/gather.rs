@@ -62,7 +62,7 @@ struct Choice {
     shape: Dims,
 }
 
-impl<'a, D: Domain> Rank<'a, D> {
+impl<'a> Rank<'a> {
     pub(super) fn indexed(&mut self, node: NodeId, step: &Step<'a>, movement: Move) -> Outcome<Item> {
         let result = match movement {
             Move::Index | Move::IndexSelect | Move::Gather | Move::Embedding => {

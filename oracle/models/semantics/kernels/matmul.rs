@@ -9,7 +9,7 @@ use super::super::rank::{Item, Rank, computed, too_many};
 use crate::graph::{DtypeClass, NodeId, Value};
 use crate::ops::Matmul;
 
-impl<D: Domain> Rank<'_, D> {
+impl Rank<'_> {
     pub(super) fn matmul(&mut self, node: NodeId, step: &Step, op: Matmul) -> Outcome<Item> {
         let [a, b, bias, beta, alpha, out, ..] = step.args;
         let (mut a, mut b) = (self.tensor(a)?, self.tensor(b)?);

@@ -24,7 +24,7 @@ use crate::graph::NodeId;
 use crate::ops::shape::dimension;
 use crate::ops::{Kind, Move, Random};
 
-impl<'a, D: Domain> Rank<'a, D> {
+impl<'a> Rank<'a> {
     /// Executes a call that needs no other rank.
     pub(crate) fn call(&mut self, node: NodeId, step: &Step<'a>, kind: Kind) -> Outcome<Item> {
         self.ordered_by_elements(node, step, kind)?;

@@ -13,7 +13,7 @@ use crate::graph::{Dtype, NodeId, Value};
 use crate::ops::shape::{self, Size};
 use crate::ops::{Move, View};
 
-impl<D: Domain> Rank<'_, D> {
+impl Rank<'_> {
     pub(super) fn movement(&mut self, node: NodeId, step: &Step, movement: Move) -> Outcome<Item> {
         match movement {
             Move::Clone => self.cloned(node, step),

@@ -17,7 +17,7 @@ use crate::graph::{NodeId, Out, Tensor, Value};
 use crate::ops::shape::Size;
 use crate::ops::{Kind, OpInfo, Random, Schema, may_hand_back, views_where_strides_allow};
 
-impl<'a, D: Domain> Rank<'a, D> {
+impl<'a> Rank<'a> {
     pub(super) fn opaque(&mut self, node: NodeId, step: &Step<'a>) -> Outcome<Item> {
         let Some(info) = step.info else { return Err(refuse!("nothing is known of it")) };
         if let Some(item) = self.opaque_view(node, info)? {

@@ -12,7 +12,7 @@ use crate::analysis::bytes::{ByteSet, Overlap};
 use crate::graph::{NodeId, Value};
 use crate::ops::{Kind, Move, OpInfo};
 
-impl<D: Domain> Rank<'_, D> {
+impl Rank<'_> {
     /// Refuses a call whose result depends on the order of its elements.
     pub(super) fn ordered_by_elements(&self, node: NodeId, step: &Step, kind: Kind) -> Outcome<()> {
         let Some(info) = step.info.filter(|info| info.writes() && !matches!(kind, Kind::Fill(_))) else {

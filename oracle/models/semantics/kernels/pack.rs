@@ -15,7 +15,7 @@ use crate::graph::{Dtype, NodeId};
 use crate::ops::shape::{Packing, Size};
 use crate::ops::{Move, dtype_of_bucketing_id};
 
-impl<D: Domain> Rank<'_, D> {
+impl Rank<'_> {
     pub(super) fn pack(&mut self, node: NodeId, step: &Step, movement: Move) -> Outcome<Item> {
         match movement {
             Move::ChunkCat => {

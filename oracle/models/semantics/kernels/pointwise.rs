@@ -67,7 +67,7 @@ fn spread(operands: &[Ready], count: usize) -> Vec<bool> {
     all
 }
 
-impl<D: Domain> Rank<'_, D> {
+impl Rank<'_> {
     /// A tensor or a number.
     pub(super) fn given(&self, value: Value) -> Outcome<Given> {
         match self.maybe_tensor(value)? {

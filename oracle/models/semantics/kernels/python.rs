@@ -16,7 +16,7 @@ fn lacks_record(graph: &Graph, of: Value, at: i64) -> bool {
     matches!(graph.node(of).out, Out::Tuple(span) if graph.outs(span).get(at) == Some(&Out::Absent))
 }
 
-impl<D: Domain> Rank<'_, D> {
+impl Rank<'_> {
     /// `operator.getitem` on a tuple, list or mapping.
     pub(super) fn getitem(&mut self, node: NodeId, step: &Step) -> Outcome<Item> {
         let [of, key, ..] = step.args;

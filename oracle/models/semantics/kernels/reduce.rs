@@ -9,7 +9,7 @@ use super::dim;
 use crate::graph::{Dtype, DtypeClass, NodeId, Value};
 use crate::ops::Reduce;
 
-impl<D: Domain> Rank<'_, D> {
+impl Rank<'_> {
     pub(super) fn reduce(&mut self, node: NodeId, step: &Step, op: Reduce) -> Outcome<Item> {
         let x = self.tensor(step.args[0])?;
         let dims = x.shape.len();

@@ -16,12 +16,12 @@ use crate::ops::shape::{self, Given, NoWindow, Size, Sizes, Viewed};
 use smallvec::{SmallVec, smallvec};
 
 /// The numbers that a step gives, as its rank holds them.
-pub(super) struct Numbers<'r, 'g, D> {
-    pub rank: &'r Rank<'g, D>,
+pub(super) struct Numbers<'r, 'g> {
+    pub rank: &'r Rank<'g>,
     pub step: &'r Step<'g>,
 }
 
-impl<D: Domain> Given for Numbers<'_, '_, D> {
+impl Given for Numbers<'_, '_> {
     type Stop = Trouble;
 
     fn number(&self, index: usize) -> Outcome<Option<Size>> {
@@ -77,7 +77,7 @@ impl Window {
     }
 }
 
-impl<D: Domain> Rank<'_, D> {
+impl Rank<'_> {
     pub(super) fn view(&mut self, node: NodeId, step: &Step, view: View) -> Outcome<Item> {
         let x = self.tensor(step.args[0])?;
         let windows: SmallVec<[Window; 1]> = match view {

@@ -44,7 +44,7 @@ fn bucketed(ranks: u32, r: i64) -> Sketch {
     s
 }
 
-fn run_per_rank<D: Domain>(sketches: &[Sketch], domain: &D) -> Run {
+fn run_per_rank(sketches: &[Sketch], domain: &dyn Domain) -> Run {
     let ops: Vec<Ops> = sketches.iter().map(|s| Ops::of(&s.graph)).collect();
     let programs: Vec<Program> =
         sketches.iter().zip(&ops).map(|(s, ops)| Program::new(&s.graph, ops, &s.world).unwrap()).collect();

@@ -183,7 +183,7 @@ impl Sketch {
         self.graph.node_mut(id).args = span;
     }
 
-    pub fn run<D: Domain>(&self, domain: &D) -> Result<Run, Failure> {
+    pub fn run(&self, domain: &dyn Domain) -> Result<Run, Failure> {
         let ops = Ops::of(&self.graph);
         let program = Program::new(&self.graph, &ops, &self.world)?;
         let options = Options { given: self.given.clone(), ..self.options.clone() };

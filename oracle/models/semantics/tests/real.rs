@@ -30,8 +30,7 @@ fn disagreements(graph: &Graph) -> Result<Vec<String>, Failure> {
         return Err(Failure::TooLarge { needs: program.recorded_elements, limit: options.max_elements });
     }
     let mut comm = Comm::new(&world);
-    let mut all: Vec<Rank<Provenance>> =
-        (0..ranks).map(|r| Rank::new(r, &program, &domain, &options, share)).collect();
+    let mut all: Vec<Rank> = (0..ranks).map(|r| Rank::new(r, &program, &domain, &options, share)).collect();
     for rank in &mut all {
         rank.begin(0)?;
     }
