@@ -332,7 +332,10 @@ impl Builder {
                 let id =
                     self.call("aten.rand_like.default", &[Value::Node(of)], &[of], Some((&sizes, &strides)));
                 self.model.fresh(id, numel(&sizes));
-                self.model.random.push((id, true));
+                // No number is drawn for a tensor without elements.
+                if numel(&sizes) > 0 {
+                    self.model.random.push((id, true));
+                }
                 self.tensors.push((id, sizes, strides));
             }
             Step::Assert => {

@@ -1,6 +1,6 @@
 //! The arguments of a step, as the values that its rank holds.
 
-use super::domain::{Domain, Outcome, Trouble, raise, refuse};
+use super::domain::{Outcome, Trouble, raise, refuse};
 use super::hash::{self, mix};
 use super::layout::{Dims, Window};
 use super::number::Number;

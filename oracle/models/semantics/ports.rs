@@ -1,7 +1,7 @@
 //! What enters and leaves a rank: the values of graph inputs, what the graph returns, and digests of values.
 
 use super::block::{Block, Mark, joined, whole};
-use super::domain::{Domain, Outcome, refuse};
+use super::domain::{Outcome, refuse};
 use super::hash::{self, mix};
 use super::layout::{self, Dims, StorageRef, Window};
 use super::number::Number;

@@ -11,7 +11,7 @@
 
 use super::super::block::Mark;
 use super::super::comm::{Comm, Launch, Sent};
-use super::super::domain::{Domain, Outcome, RankReduce, raise, refuse};
+use super::super::domain::{Outcome, RankReduce, raise, refuse};
 use super::super::hash::mix;
 use super::super::hazard::HazardKind;
 use super::super::layout::{self, Dims, Window};

@@ -1,7 +1,7 @@
 //! Creation of tensors, and random draws.
 
 use super::super::block::{Block, whole};
-use super::super::domain::{Domain, Draw, Operand, Outcome, Pointwise, Rounding, raise, refuse};
+use super::super::domain::{Draw, Operand, Outcome, Pointwise, Rounding, raise, refuse};
 use super::super::hash::{mix, words};
 use super::super::layout::{self, Dims, Window};
 use super::super::number::Number;

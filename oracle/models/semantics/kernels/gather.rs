@@ -6,7 +6,7 @@
 //! is computed from constants alone, it raises here too.
 
 use super::super::block::{Block, Mark, joined, whole};
-use super::super::domain::{Domain, Operand, Outcome, Pointwise, Rounding, raise};
+use super::super::domain::{Operand, Outcome, Pointwise, Rounding, raise};
 use super::super::layout::{self, Dims, Window};
 use super::super::number::Number;
 use super::super::program::{Program, Step};

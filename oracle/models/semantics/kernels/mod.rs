@@ -17,7 +17,7 @@ mod python;
 mod reduce;
 mod views;
 
-use super::domain::{Domain, Outcome, raise};
+use super::domain::{Outcome, raise};
 use super::program::Step;
 use super::rank::{Item, Rank};
 use crate::graph::NodeId;

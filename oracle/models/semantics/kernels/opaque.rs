@@ -8,7 +8,7 @@
 //! since they may share state, and is recorded as an effect. Its arguments are taken to be left unwritten.
 
 use super::super::block::{Block, Mark};
-use super::super::domain::{Domain, Outcome, Trouble, refuse};
+use super::super::domain::{Outcome, Trouble, refuse};
 use super::super::hash::{self, mix};
 use super::super::layout::{self, Window};
 use super::super::program::{Step, stated};

@@ -3,7 +3,7 @@
 //! Where a window shows one element twice, or where a call writes to what it still reads elsewhere, what is left depends
 //! on the order in which the operator takes the elements. That is not executed.
 
-use super::super::domain::{Domain, Outcome, refuse};
+use super::super::domain::{Outcome, refuse};
 use super::super::layout::{Window, is_injective};
 use super::super::program::Step;
 use super::super::rank::Rank;

@@ -5,7 +5,7 @@
 
 use super::super::block::{Block, whole};
 use super::super::comm::{cat, concat};
-use super::super::domain::{Domain, Outcome, raise, refuse};
+use super::super::domain::{Outcome, raise, refuse};
 use super::super::layout::{self, Dims, Window};
 use super::super::number::Number;
 use super::super::program::Step;

@@ -2,7 +2,7 @@
 
 use super::super::block::Block;
 use super::super::concrete::rounded;
-use super::super::domain::{Domain, Operand, Outcome, Pointwise, Rounding, raise, refuse};
+use super::super::domain::{Operand, Outcome, Pointwise, Rounding, raise, refuse};
 use super::super::hash::mix;
 use super::super::layout::{self, Dims, Window};
 use super::super::number::{Number, range};

@@ -1,6 +1,6 @@
 //! Python values: parts of tuples, arithmetic on numbers, sizes, and assertions.
 
-use super::super::domain::{Domain, Outcome, raise, refuse};
+use super::super::domain::{Outcome, raise, refuse};
 use super::super::hash::mix;
 use super::super::number::Number;
 use super::super::program::Step;

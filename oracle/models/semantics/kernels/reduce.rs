@@ -1,7 +1,7 @@
 //! Reductions over dimensions, and running sums.
 
 use super::super::block::Block;
-use super::super::domain::{Domain, Outcome, raise};
+use super::super::domain::{Outcome, raise};
 use super::super::layout::{self, Dims, Window};
 use super::super::program::Step;
 use super::super::rank::{Item, Rank, computed};

@@ -5,7 +5,7 @@
 //! storage, whatever its schema says.
 
 use super::super::block::whole;
-use super::super::domain::{Domain, Outcome, Trouble, raise, refuse};
+use super::super::domain::{Outcome, Trouble, raise, refuse};
 use super::super::hazard::HazardKind;
 use super::super::layout::{self, Dims, Window};
 use super::super::program::Step;
