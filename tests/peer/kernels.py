@@ -5,7 +5,7 @@
 Each case holds a graph in the exchange format, the bits of its inputs, and what the oracle's interpreter makes of
 it: output bits, or why it gives none. Prints one JSON object per case that does not agree, then a summary line with the
 operators of the cases that agree.
-The Rust side is oracle/models/semantics/tests/peer.rs; set GRAPH_ORACLE_PYTHON to run it.
+The Rust side is oracle/execution/tests/peer/mod.rs; set GRAPH_ORACLE_PYTHON to run it.
 """
 
 import itertools

@@ -1,7 +1,7 @@
 //! Calls that are written differently and may still compute the same.
 //!
 //! A whole number is one whether it is written 2 or 2.0, calls that give back what they take are no calls
-//! ([`identity`](crate::semantics::identity)), and floats commute under addition and multiplication, bit for bit up to
+//! ([`is_neutral`](crate::semantics::is_neutral)), and floats commute under addition and multiplication, bit for bit up to
 //! the payload of a NaN: such a call is written as it was before. What a call does that the same call undoes (`-(-x)`)
 //! is left out, the larger of `x` and 0 is `relu(x)`, of zeros of either sign and of NaN too, and `x * 2` is `x + x`
 //! and `x * -1` is `-x`: of floats that is exact, infinities and zeros of either sign too, and integers wrap alike. All

@@ -1,4 +1,4 @@
-//! Calls that give back what one operand holds, at most cast (see [`identity`](crate::semantics::identity)).
+//! Calls that give back what one operand holds, at most cast (see [`is_neutral`](crate::semantics::is_neutral)).
 
 use super::arguments::Call;
 use super::evaluation::{Produced, Tensor};
@@ -8,10 +8,7 @@ use super::moves::Moved;
 use super::source::{Source, ValueId};
 use crate::graph::{Dtype, DtypeClass, NodeId, Value};
 use crate::ops::Binary;
-use crate::semantics::domain::Rounding;
-use crate::semantics::identity::is_neutral;
-use crate::semantics::number::Number;
-use crate::semantics::promote::{Participant, result_type};
+use crate::semantics::{Number, Participant, Rounding, is_neutral, result_type};
 
 /// An operand of a function of two elements.
 #[derive(Clone, Copy)]

@@ -1,7 +1,6 @@
 //! Calls that are not computed: their results are sources of their own, keyed by operator, constants and the
 //! logical values of the inputs.
 
-use super::super::layout::is_injective;
 use super::algebra::write_whole_numbers;
 use super::arguments::Call;
 use super::evaluation::{Effect, Produced, Tensor};
@@ -15,6 +14,7 @@ use crate::analysis::bytes::{ByteSet, Overlap};
 use crate::analysis::draws::{Draw, order_of_filling};
 use crate::graph::{NodeId, Out, Value};
 use crate::ops::{Kind, Move, OpInfo, Param, Random};
+use crate::semantics::is_injective;
 use rustc_hash::FxHashMap;
 
 /// Output numbers from here on are arguments that the call writes.

@@ -70,7 +70,7 @@ impl<const N: usize> From<[NodeId; N]> for Arg {
 
 /// A list of arguments of any type.
 macro_rules! list {
-    ($($arg:expr),* $(,)?) => { &[$($crate::semantics::tests::Arg::from($arg)),*][..] };
+    ($($arg:expr),* $(,)?) => { &[$($crate::tests::Arg::from($arg)),*][..] };
 }
 pub(crate) use list;
 

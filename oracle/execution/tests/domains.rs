@@ -1,7 +1,7 @@
 //! The laws of a domain, and what the two domains have to say about each other.
 
 use super::*;
-use crate::semantics::hash::mix;
+use crate::hash::mix;
 use proptest::prelude::*;
 
 #[test]

@@ -13,7 +13,7 @@ pub(super) const NEUTRAL: [Number; 3] = [Number::Int(0), Number::Int(1), Number:
 
 /// Whether `op` of an element and `number` is the element, computed in `dtype`. `first` says whether the number is the
 /// first operand; `alpha` is the factor of the second one of sums and differences.
-pub(super) fn is_neutral(
+pub fn is_neutral(
     op: Binary,
     (number, first): (Number, bool),
     alpha: Number,

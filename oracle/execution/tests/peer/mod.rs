@@ -10,8 +10,8 @@ mod programs;
 mod reductions;
 
 use super::*;
+use crate::hash::mix;
 use crate::ops::{Kind, rows};
-use crate::semantics::hash::mix;
 
 /// Numbers from one seed.
 struct Chance(u64);

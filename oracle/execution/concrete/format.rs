@@ -140,8 +140,8 @@ impl Format for C64 {
 /// Runs `$body` with `$format` standing for the format of an integer or bool dtype.
 macro_rules! with_integer {
     ($dtype:expr, $format:ident => $body:expr, else $other:expr) => {{
+        use $crate::concrete::format;
         use $crate::graph::Dtype;
-        use $crate::semantics::concrete::format;
         match $dtype {
             Dtype::I64 => {
                 type $format = format::I64;
@@ -187,8 +187,8 @@ macro_rules! with_integer {
 /// Runs `$body` with `$format` standing for the format of a float dtype of at most 32 bits, or of f64.
 macro_rules! with_float {
     ($dtype:expr, $format:ident => $body:expr, else $other:expr) => {{
+        use $crate::concrete::format;
         use $crate::graph::Dtype;
-        use $crate::semantics::concrete::format;
         match $dtype {
             Dtype::F64 => {
                 type $format = format::F64;

@@ -1,7 +1,7 @@
 //! Matrix products.
 
 use super::super::block::Block;
-use super::super::domain::{Addend, Domain, MatmulSize, Outcome, raise};
+use super::super::domain::{Addend, MatmulSize, Outcome, raise};
 use super::super::layout::{self, Dims, Window};
 use super::super::number::Number;
 use super::super::program::Step;

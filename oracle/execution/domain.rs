@@ -35,12 +35,12 @@ pub type Outcome<T> = Result<T, Trouble>;
 
 /// [`Trouble::Refuse`] with a formatted reason.
 macro_rules! refuse {
-    ($($text:tt)*) => { $crate::semantics::domain::Trouble::Refuse(format!($($text)*)) };
+    ($($text:tt)*) => { $crate::domain::Trouble::Refuse(format!($($text)*)) };
 }
 
 /// [`Trouble::Raise`] with a formatted reason.
 macro_rules! raise {
-    ($($text:tt)*) => { $crate::semantics::domain::Trouble::Raise(format!($($text)*)) };
+    ($($text:tt)*) => { $crate::domain::Trouble::Raise(format!($($text)*)) };
 }
 
 pub(crate) use {raise, refuse};
