@@ -41,7 +41,8 @@ fn a_signal_leaves_what_was_found() {
     let scratch = Scratch::new("signal");
     for (signal, status, kept) in [("-INT", 130, true), ("-TERM", 143, false)] {
         let out = scratch.path("out");
-        let mut arguments = vec!["fuzz", "bucketing", "--candidate", "pr158663", "--cases", "100000000"];
+        let mut arguments =
+            vec!["fuzz", "bucketing", "--candidate", "pr158663", "--cases", "100000000", "--jobs", "1"];
         if kept {
             arguments.extend(["--out", &out]);
         }
@@ -51,7 +52,7 @@ fn a_signal_leaves_what_was_found() {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        std::thread::sleep(Duration::from_secs(4));
+        std::thread::sleep(Duration::from_secs(2));
         let id = program_run.id().to_string();
         assert!(Command::new("kill").args([signal, &id]).status().unwrap().success());
         let output = program_run.wait_with_output().unwrap();

@@ -59,7 +59,7 @@ fn spots(graph: &Graph) -> Vec<Spot> {
 fn some(spots: Vec<Spot>) -> Vec<Spot> {
     let last = spots.len().saturating_sub(1);
     // The first, the last, and others at equal distances.
-    let count = spots.len().min(scaled(2) as usize);
+    let count = spots.len().min(scaled(1) as usize);
     (0..count).map(|i| spots[i * last / (count - 1).max(1)]).collect()
 }
 
@@ -144,6 +144,7 @@ impl Seen {
 const EDITS: [Edit; 3] = [Edit::Flip, Edit::Roll, Edit::Transpose];
 
 #[test]
+#[ignore = "a campaign: cargo test -- --ignored"]
 fn rows_of_all_reduce_scatters_flipped() {
     let before = read("small_fsdp12_joint");
     let is_input = |spot: &Spot| {
@@ -164,6 +165,7 @@ fn rows_of_all_reduce_scatters_flipped() {
 }
 
 #[test]
+#[ignore = "a campaign: cargo test -- --ignored"]
 fn rearranged_steps_are_never_equal() {
     let mut seen = Seen::default();
     for name in [
@@ -191,6 +193,7 @@ fn rearranged_steps_are_never_equal() {
 }
 
 #[test]
+#[ignore = "a campaign: cargo test -- --ignored"]
 fn rearranged_partitions_are_never_equal() {
     let mut seen = Seen::default();
     for (joint, parts) in [

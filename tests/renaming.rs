@@ -3,6 +3,7 @@
 //! Outcomes, right and wrong, are judged as they are and under other names: all with a prefix, all new, exchanged among
 //! the calls, and with other names for inputs. The verdict stays, and so do the rules that are violated.
 
+use crate::common::scale::scaled;
 use graph_oracle::candidates::{self, CandidateExt, Outcome, judging};
 use graph_oracle::case::{PassConfig, Recorded};
 use graph_oracle::format::text;
@@ -121,11 +122,13 @@ impl Sweep {
 
 /// What the reference and the mutants make of generated cases.
 #[test]
+#[ignore = "a campaign: cargo test -- --ignored"]
 fn generated_outcomes_of_bucketing() {
     let config = generate::Config::default();
     let all = candidates::all();
     let mut sweep = Sweep::default();
-    for index in 0..12 {
+    let cases = scaled(4);
+    for index in 0..cases {
         let case = generate::case(&config, 11, index).into_case();
         let Some(pass) = &case.pass else { continue };
         for candidate in &all {
@@ -137,11 +140,12 @@ fn generated_outcomes_of_bucketing() {
             sweep.outcome(&what, &case.graph, pass, &[&outcome.repaired]);
         }
     }
-    sweep.check(500);
+    sweep.check(40 * cases as usize);
 }
 
 /// What text cases record of bucketing, repairs, schedules and partitions.
 #[test]
+#[ignore = "a campaign: cargo test -- --ignored"]
 fn recorded_outcomes() {
     let mut sweep = Sweep::default();
     for folder in ["bucket", "comm", "graph", "order", "partition", "policy", "schedule"] {

@@ -68,7 +68,18 @@ fn what_is_printed_has_the_keys_of_its_schema() {
     let dump = std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus/dumps/flight.json")).unwrap();
     let dump = scratch.write("fr_0.json", &dump);
     let parts = scratch.path("parts");
-    let fuzz = ["fuzz", "bucketing", "--candidate", "pr158663", "--cases", "4", "--reduce-seconds", "1"];
+    let fuzz = [
+        "fuzz",
+        "bucketing",
+        "--candidate",
+        "pr158663",
+        "--cases",
+        "2",
+        "--jobs",
+        "1",
+        "--reduce-seconds",
+        "1",
+    ];
     let mut seen: Vec<&str> = Vec::new();
     for (arguments, version) in [
         (&["check", "bucketing", graph][..], "graph-oracle-report/2"),

@@ -205,6 +205,7 @@ fn differences(read: &Graph, truth: &Graph) -> Vec<String> {
 
 /// Passes of PyTorch 2.15 and TorchTitan, none known to be wrong.
 #[test]
+#[ignore = "a campaign: cargo test -- --ignored"]
 fn no_pass_of_the_samples_is_convicted() {
     let (mut sound, mut others) = (0, Vec::new());
     for folder in samples() {
@@ -234,6 +235,7 @@ fn no_pass_of_the_samples_is_convicted() {
 }
 
 #[test]
+#[ignore = "a campaign: cargo test -- --ignored"]
 fn printed_graphs_are_their_exports() {
     let mut wrong = Vec::new();
     let samples = all();

@@ -1,5 +1,6 @@
 //! Which joint graphs can be cut, and that a plan is a partition.
 
+use crate::common::scale::scaled;
 use graph_oracle::candidates::{CandidateExt, Place, Reference, judging};
 use graph_oracle::format::text;
 use graph_oracle::generate::joint::{Config, case, naive};
@@ -147,9 +148,11 @@ fn tagged(graph: &Graph, source: &mut Seeded) -> Graph {
 /// Where a plan was found, the partition that it describes is sound; and of what cannot be cut there is no sound
 /// partition.
 #[test]
+#[ignore = "a campaign: cargo test -- --ignored"]
 fn a_plan_is_a_partition() {
     let (mut plans, mut contradictions) = (0, 0);
-    for index in 0..600 {
+    let cases = scaled(250);
+    for index in 0..cases {
         let case = case(&Config { replay: 0, ..Config::default() }, 11, index);
         let pass = case.pass.as_ref().unwrap();
         let config = PartitionConfig::from_pass(pass).unwrap();
@@ -185,5 +188,8 @@ fn a_plan_is_a_partition() {
             assert_ne!(judgement.verdict, Verdict::Sound, "case {index}\n{}", text::print_graph(&graph));
         }
     }
-    assert!(plans > 300 && contradictions > 5, "{plans} plans, {contradictions} contradictions");
+    assert!(
+        plans > cases / 2 && contradictions > cases / 100,
+        "{plans} plans, {contradictions} contradictions"
+    );
 }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A batch and a bit.
-const CASES: u64 = 140;
+const CASES: u64 = 36;
 
 fn campaign(candidate: &dyn Candidate) -> Campaign<'_> {
     Campaign {
@@ -27,7 +27,7 @@ fn campaign(candidate: &dyn Candidate) -> Campaign<'_> {
         graphs: Vec::new(),
         set: Vec::new(),
         ranks: RankPlan::All,
-        batch: 64,
+        batch: 16,
         reproductions: None,
         progress: false,
         stop: Stop::default(),

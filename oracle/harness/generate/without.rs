@@ -109,6 +109,7 @@ mod tests {
     }
 
     #[test]
+    #[ignore = "a campaign: cargo test -- --ignored"]
     fn what_is_left_out_does_not_occur() {
         for (without, features) in [
             (Without::Barriers, &[Feature::Barrier][..]),

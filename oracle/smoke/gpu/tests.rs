@@ -74,6 +74,7 @@ fn memory_is_not_compared_where_records_contradict_operators() {
 }
 
 #[test]
+#[ignore = "a campaign: cargo test -- --ignored"]
 fn every_planted_fault_is_found_wherever_it_is_planted() {
     for fault in Fault::ALL {
         let mut planted = 0;

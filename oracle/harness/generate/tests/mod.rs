@@ -118,6 +118,7 @@ fn assert_valid(generated: &Generated, what: &str) {
 }
 
 #[test]
+#[ignore = "a campaign: cargo test -- --ignored"]
 fn every_case_is_valid() {
     for index in 0..cases(20_000) {
         assert_valid(&case(1, index), &format!("case {index}"));
@@ -125,6 +126,7 @@ fn every_case_is_valid() {
 }
 
 #[test]
+#[ignore = "a campaign: cargo test -- --ignored"]
 fn cases_of_other_sizes_are_valid() {
     let mut source = Seeded::new(2);
     for round in 0..cases(3000) {
@@ -260,6 +262,7 @@ fn cycles_come_on_request() {
 
 /// The gates of docs/generator.md.
 #[test]
+#[ignore = "a campaign: cargo test -- --ignored"]
 fn there_is_enough_of_everything() {
     let (cases, threads) = (cases(20_000).max(4000), 2);
     let count = |from: u64| {
