@@ -555,7 +555,7 @@ fn two_implementations_are_held_against_each_other() {
             "--values",
             "off",
             "--reduce-seconds",
-            "1",
+            "0",
             "--against",
             against,
         ];
