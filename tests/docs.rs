@@ -179,6 +179,7 @@ fn every_dependency_is_explained() {
     for floor in [
         "",
         "oracle/ir/",
+        "oracle/execution/",
         "oracle/models/",
         "oracle/references/",
         "oracle/verdicts/",

@@ -13,6 +13,7 @@
 
 mod arithmetic;
 mod facts;
+mod idle;
 mod kind;
 mod schema;
 mod schemas;

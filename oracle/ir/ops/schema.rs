@@ -340,9 +340,9 @@ impl Param {
 /// A node's arguments by parameter of its schema.
 #[derive(Clone, Debug)]
 pub struct Bound<'a> {
-    graph: &'a Graph,
-    schema: &'a Schema,
-    node: NodeId,
+    pub(super) graph: &'a Graph,
+    pub(super) schema: &'a Schema,
+    pub(super) node: NodeId,
     args: &'a [Value],
 }
 
@@ -391,12 +391,11 @@ impl<'a> Bound<'a> {
         self.graph.kwargs(self.node).find(|(key, _)| key == name).map(|(_, value)| value)
     }
 
-    /// What is [stated](Param::is_stated), by parameter: two calls that say the same have the same list, be it by
-    /// position or by keyword.
+    /// What is given and [says](Bound::says) something, by parameter: two calls that say the same have the same list, be
+    /// it by position or by keyword.
     pub fn stated(&self) -> impl Iterator<Item = (usize, Value)> {
-        let params = self.schema.params.iter().enumerate();
-        let all = params.filter_map(|(index, param)| Some((index, param, self.given(index)?)));
-        all.filter(|(_, param, value)| param.is_stated(self.graph, *value)).map(|(i, _, value)| (i, value))
+        let all = (0..self.schema.params.len()).filter_map(|index| Some((index, self.given(index)?)));
+        all.filter(|&(index, value)| self.says(index, value))
     }
 
     /// The memory format that is asked for; `None` where none is, or the one that there is.

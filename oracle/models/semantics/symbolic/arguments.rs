@@ -132,7 +132,7 @@ impl<'g> Machine<'_, 'g> {
                 }
                 continue;
             }
-            if !param.is_stated(self.graph, value) || self.steps_by_windows(call, param, value) {
+            if !call.bound.says(index, value) {
                 continue;
             }
             match self.dims_of_first(call, index) {
@@ -152,24 +152,6 @@ impl<'g> Machine<'_, 'g> {
             }
         }
         Ok(())
-    }
-
-    /// Whether a stride says that a window begins where the last one ends, which pooling does where nothing is said.
-    fn steps_by_windows(&self, call: &Call<'_>, param: &Param, value: Value) -> bool {
-        let may_be_left_out = match &param.default {
-            None => true,
-            Some(default) => *default == Default::Ints(Vec::new()),
-        };
-        let window = call.bound.named("kernel_size").filter(|_| may_be_left_out && param.name == "stride");
-        let (Value::List(steps), Some(window)) = (value, window) else { return false };
-        let one = self.one_for_all(param, value);
-        let is_one = match window {
-            Value::Int(n) => one == Some(n),
-            window => one.is_some() && one == self.one_for_all(param, window),
-        };
-        let is_same =
-            || matches!(window, Value::List(sizes) if self.graph.values(steps) == self.graph.values(sizes));
-        steps.is_empty() || is_one || is_same()
     }
 
     /// The number that a list of strides, sizes of a window or the like holds for each dimension: `[1]` says what `[1,
