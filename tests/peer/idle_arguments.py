@@ -29,8 +29,11 @@ def pooling(of):
 
 
 def average(of):
-    x, window = pooling(of)
-    return "avg_pool2d", [x], lambda ceil: (x, *window, ceil), [False, True]
+    x, (window, steps, padding) = pooling(of)
+    if of.random() < 0.5:
+        return "avg_pool2d", [x], lambda ceil: (x, window, steps, padding, ceil), [False, True]
+    padding, ceil = of.choice([padding, [0, 0]]), of.random() < 0.5
+    return "avg_pool2d", [x], lambda counted: (x, window, steps, padding, ceil, counted), [False, True]
 
 
 def average_backward(of):
@@ -50,8 +53,8 @@ def maximum(of):
 def convolution(of):
     x, weight = torch.randn(1, 2, 7, 8), torch.randn(2, 2, of.randint(1, 2), of.randint(1, 2))
     transposed = of.random() < 0.5
-    call = lambda apart: (x, weight, None, [1, 1], [1, 1], apart, transposed, [0, 0], 1)
-    return "convolution", [x, weight], call, of.sample([[1, 1], [2, 2], [1, 2], [2]], 2)
+    call = lambda more: (x, weight, None, [2, 2], [1, 1], [1, 1], transposed, more, 1)  # noqa: E731
+    return "convolution", [x, weight], call, [[0, 0], [1, 1]]
 
 
 def upsampling(of):
@@ -72,6 +75,9 @@ def upsampling(of):
 def batch_norm(of):
     inputs = [torch.randn(2, 3, 4), *(torch.randn(3) for _ in range(3)), torch.rand(3)]
     trains = of.random() < 0.5
+    if of.random() < 0.3:
+        kept = inputs[:3]
+        return "native_batch_norm", kept, lambda momentum: (*kept, None, None, True, momentum, 1e-5), [0.1, 0.3]
     return "native_batch_norm", inputs, lambda momentum: (*inputs, trains, momentum, 1e-5), [0.1, 0.3]
 
 

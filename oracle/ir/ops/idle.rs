@@ -8,6 +8,9 @@
 use super::schema::{Bound, Default, Param};
 use crate::graph::{Dtype, NodeId, Value};
 
+/// How the names of batch norms end that learn nothing.
+const UNTRAINED: &str = "_no_training";
+
 impl Bound<'_> {
     /// Whether the value given for parameter `index` says something of the elements of a result that does not hold
     /// without it.
@@ -18,14 +21,26 @@ impl Bound<'_> {
 
     fn is_idle(&self, param: &Param, value: Value) -> bool {
         match param.name.as_str() {
-            // How much a batch counts for the statistics that are kept, if it counts for them.
-            "momentum" => {
-                let trains = self.bool("training").or(self.bool("train"));
-                trains == Some(false) || self.schema.name.ends_with("_no_training")
+            // How much a batch counts for the statistics that are kept, if any are, and it counts for them.
+            "momentum" if self.schema.name.contains("norm") => {
+                let trains = self.bool("training").or(self.bool("train")).or(self.bool("use_input_stats"));
+                trains == Some(false)
+                    || self.node("running_mean").is_none()
+                    || self.schema.name.ends_with(UNTRAINED)
             }
             "stride" => self.steps_by_windows(param, value),
-            "dilation" => self.window().is_some_and(|sizes| sizes.iter().all(|&n| n == 1)),
+            // Of a convolution it may choose the algorithm, and so the bits.
+            "dilation" if self.schema.param("weight").is_none() => {
+                self.ints("kernel_size").is_some_and(|sizes| sizes.iter().all(|&n| n == 1))
+            }
             "ceil_mode" => self.rounds_alike() == Some(true),
+            "count_include_pad" => {
+                let is_whole = self.bool("ceil_mode") == Some(false) || self.rounds_alike() == Some(true);
+                is_whole && self.ints("padding").is_some_and(|padding| padding.iter().all(|&n| n == 0))
+            }
+            "output_padding" => self.bool("transposed") == Some(false),
+            // The sum of the counts, so that it need not be computed.
+            "output_size" => self.schema.name == "repeat_interleave",
             "scales" | "scales_w" => self.is_ratio(1, value),
             "scales_h" => self.is_ratio(2, value),
             "scales_d" => self.is_ratio(3, value),
@@ -48,15 +63,6 @@ impl Bound<'_> {
         match (value, window) {
             (Value::List(steps), Value::List(sizes)) => self.graph.values(steps) == self.graph.values(sizes),
             _ => false,
-        }
-    }
-
-    /// The sizes of the window that a convolution or a pooling moves over its input.
-    fn window(&self) -> Option<Vec<i64>> {
-        match self.named("kernel_size") {
-            Some(_) => self.ints("kernel_size"),
-            // Channels of the result and of the input come first.
-            None => Some(self.sizes(self.node("weight")?)?.get(2..)?.to_vec()),
         }
     }
 
@@ -114,11 +120,12 @@ impl Bound<'_> {
             Value::Int(factor) => factor as f64,
             _ => return false,
         };
-        // In the precision of the elements, or in floats (`compute_scales_value` in `aten/src/ATen/native/UpSample.h`).
+        // In doubles, or for these elements in floats (`compute_scales_value` in `aten/src/ATen/native/UpSample.h`).
         let inverse = 1.0 / factor;
-        let is_double = self.graph.tensor_of(self.node).is_none_or(|tensor| tensor.dtype == Dtype::F64);
+        let of_result = self.graph.tensor_of(self.node).map(|tensor| tensor.dtype);
+        let in_floats = matches!(of_result, Some(Dtype::F32 | Dtype::F16 | Dtype::BF16));
         let is_same = inverse as f32 == size as f32 / made as f32;
-        factor > 0.0 && is_same && (!is_double || inverse == size as f64 / made as f64)
+        factor > 0.0 && is_same && (in_floats || inverse == size as f64 / made as f64)
     }
 
     /// The sizes that are recorded of a node.

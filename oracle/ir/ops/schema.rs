@@ -322,11 +322,15 @@ impl Param {
             (Value::Float(x), Some(Default::Float(d))) => x.to_bits() == d.to_bits(),
             (Value::Float(x), Some(Default::Int(d))) => x == *d as f64,
             (Value::Int(n), Some(Default::Float(d))) => n as f64 == *d,
-            (Value::List(span), Some(Default::Ints(ints))) => span.is_empty() && ints.is_empty(),
+            (Value::List(span), Some(Default::Ints(ints))) => say_the_same(graph.values(span), ints),
+            (Value::List(span), Some(Default::Int(d))) => say_the_same(graph.values(span), &[*d]),
+            (value @ Value::Int(_), Some(Default::Ints(ints))) => say_the_same(&[value], ints),
             (Value::Str(text), Some(Default::Text(d))) => graph.text(text) == d,
             // A variance counts one element less unless it is told otherwise.
             (Value::Int(1), Some(Default::None)) => self.name == "correction",
             (Value::Float(1.0), Some(Default::None)) => self.name == "correction",
+            // What stands for no number, where nothing else is said.
+            (Value::Float(x), Some(Default::None)) => self.name == "nan" && x.to_bits() == 0,
             // What makes a tensor makes it in plain memory unless it is told otherwise.
             (Value::Bool(false), Some(Default::None)) => self.name == "pin_memory",
             (Value::Layout(text), Some(Default::None)) => graph.text(text).ends_with("strided"),
@@ -335,6 +339,15 @@ impl Param {
             _ => false,
         }
     }
+}
+
+/// Whether two lists hold the same numbers, or one number for each dimension, said once or as often as it holds.
+fn say_the_same(given: &[Value], default: &[i64]) -> bool {
+    let one = default.first().filter(|&&first| default.iter().all(|&n| n == first));
+    let is_each = |n: &i64| !given.is_empty() && given.iter().all(|value| *value == Value::Int(*n));
+    let is_same =
+        given.len() == default.len() && given.iter().zip(default).all(|(value, n)| *value == Value::Int(*n));
+    is_same || one.is_some_and(is_each)
 }
 
 /// A node's arguments by parameter of its schema.
