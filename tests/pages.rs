@@ -1,6 +1,5 @@
 //! `--html`: pages are well-formed, hold nothing that acts, load nothing, and are the same for the same data.
 
-use crate::common::scale::scaled;
 use crate::common::{Scratch, program, text};
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -205,9 +204,9 @@ fn pages_of_other_commands_hold() {
     }
 }
 
-/// Text cases of the rules, one of twelve (more with GRAPH_ORACLE_SCALE), judged as they are recorded or by the
-/// reference.
+/// Text cases of the rules, one of three, judged as they are recorded or by the reference.
 #[test]
+#[ignore = "a campaign: cargo test -- --ignored"]
 fn cases_of_the_rules_have_pages() {
     let scratch = Scratch::new("case-pages");
     let (mut pages, mut refused) = (0, 0);
@@ -216,7 +215,7 @@ fn cases_of_the_rules_have_pages() {
         let mut cases: Vec<_> =
             std::fs::read_dir(&folder).unwrap().map(|case| case.unwrap().path()).collect();
         cases.sort();
-        for case in cases.into_iter().step_by(12usize.div_ceil(scaled(1) as usize)) {
+        for case in cases.into_iter().step_by(3) {
             let text = std::fs::read_to_string(&case).unwrap();
             let Some(pass) = text.lines().find_map(|line| line.strip_prefix("pass ")) else { continue };
             let pass = pass.split_whitespace().next().unwrap();
@@ -236,7 +235,7 @@ fn cases_of_the_rules_have_pages() {
             }
         }
     }
-    assert!(pages > 40 && refused < pages / 4, "{pages} pages, {refused} refused");
+    assert!(pages > 70 && refused < pages / 4, "{pages} pages, {refused} refused");
 }
 
 #[test]

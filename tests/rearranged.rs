@@ -59,7 +59,7 @@ fn spots(graph: &Graph) -> Vec<Spot> {
 fn some(spots: Vec<Spot>) -> Vec<Spot> {
     let last = spots.len().saturating_sub(1);
     // The first, the last, and others at equal distances.
-    let count = spots.len().min(scaled(1) as usize);
+    let count = spots.len().min(scaled(2) as usize);
     (0..count).map(|i| spots[i * last / (count - 1).max(1)]).collect()
 }
 

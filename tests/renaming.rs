@@ -127,8 +127,7 @@ fn generated_outcomes_of_bucketing() {
     let config = generate::Config::default();
     let all = candidates::all();
     let mut sweep = Sweep::default();
-    let cases = scaled(4);
-    for index in 0..cases {
+    for index in 0..scaled(12) {
         let case = generate::case(&config, 11, index).into_case();
         let Some(pass) = &case.pass else { continue };
         for candidate in &all {
@@ -140,7 +139,7 @@ fn generated_outcomes_of_bucketing() {
             sweep.outcome(&what, &case.graph, pass, &[&outcome.repaired]);
         }
     }
-    sweep.check(40 * cases as usize);
+    sweep.check(500);
 }
 
 /// What text cases record of bucketing, repairs, schedules and partitions.

@@ -37,9 +37,8 @@ fn right_edits_are_sound() {
 #[ignore = "a campaign: cargo test -- --ignored"]
 fn wrong_edits_are_not() {
     let (mut slept, mut convicted) = (Vec::new(), 0);
-    let cases = scaled(15);
     for mutant in candidates::rewrite::mutants() {
-        for number in 0..cases {
+        for number in 0..scaled(40) {
             match verdict(number, &mutant) {
                 Verdict::Sound => {
                     let (case, pass) = (case(number), PassConfig::new("rewrite"));
@@ -53,7 +52,7 @@ fn wrong_edits_are_not() {
         }
     }
     assert!(slept.is_empty(), "called sound:\n{}", slept.join("\n"));
-    assert!(convicted > 6 * cases, "{convicted} convicted");
+    assert!(convicted > 250, "{convicted} convicted");
 }
 
 /// What a candidate that may do more than keep every bit is judged by: what it promises itself.
@@ -137,9 +136,8 @@ fn metadata_that_is_missing_turns_no_verdict() {
     let all =
         std::iter::once(&Reference as &dyn Candidate).chain(mutants.iter().map(|one| one as &dyn Candidate));
     let (mut sound, mut convicted) = (0, 0);
-    let cases = scaled(6);
     for candidate in all {
-        for number in 0..cases {
+        for number in 0..scaled(12) {
             let case = case(number);
             let pass = PassConfig::new("rewrite");
             let Ok(outcome) = candidate.rewrite(&case.graph, &pass, 0) else { continue };
@@ -164,7 +162,7 @@ fn metadata_that_is_missing_turns_no_verdict() {
             assert!(!is_turned, "{} on case {number}: {whole:?} became {:?}", candidate.name(), bare.verdict);
         }
     }
-    assert!(sound > 2 && convicted > 10, "{sound} sound, {convicted} convicted");
+    assert!(sound > 5 && convicted > 20, "{sound} sound, {convicted} convicted");
 }
 
 /// The graph without what is recorded of its results.

@@ -93,7 +93,7 @@ fn hold_against_execution(
 #[ignore = "a campaign: cargo test -- --ignored"]
 fn what_is_called_wrong_is_wrong_and_what_is_called_right_is_right() {
     let (mut made, mut failed) = (BTreeMap::new(), Vec::new());
-    for number in 0..scaled(50) {
+    for number in 0..scaled(120) {
         let case = generate::case(&Config::default(), 27, number).into_case();
         hold_against_execution(&case, 2, &mut made, &mut failed);
     }

@@ -28,7 +28,6 @@ use super::hash::{mix, text, words};
 use super::identity::written;
 use super::number::Number;
 use super::provenance::Provenance;
-
 use crate::graph::{Dtype, DtypeClass};
 use crate::ops::{Binary, Reduce, Unary};
 use rustc_hash::FxHashSet;

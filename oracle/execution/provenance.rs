@@ -31,7 +31,6 @@ use super::domain::{Addend, Domain, Draw, MatmulSize, Operand, Outcome, Pointwis
 use super::hash::{mix, words};
 use super::identity::{NEUTRAL, is_neutral, written};
 use super::number::Number;
-
 use crate::graph::{Dtype, DtypeClass};
 use crate::ops::{Binary, Reduce, Unary};
 

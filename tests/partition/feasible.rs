@@ -151,8 +151,7 @@ fn tagged(graph: &Graph, source: &mut Seeded) -> Graph {
 #[ignore = "a campaign: cargo test -- --ignored"]
 fn a_plan_is_a_partition() {
     let (mut plans, mut contradictions) = (0, 0);
-    let cases = scaled(250);
-    for index in 0..cases {
+    for index in 0..scaled(600) {
         let case = case(&Config { replay: 0, ..Config::default() }, 11, index);
         let pass = case.pass.as_ref().unwrap();
         let config = PartitionConfig::from_pass(pass).unwrap();
@@ -188,8 +187,5 @@ fn a_plan_is_a_partition() {
             assert_ne!(judgement.verdict, Verdict::Sound, "case {index}\n{}", text::print_graph(&graph));
         }
     }
-    assert!(
-        plans > cases / 2 && contradictions > cases / 100,
-        "{plans} plans, {contradictions} contradictions"
-    );
+    assert!(plans > 300 && contradictions > 5, "{plans} plans, {contradictions} contradictions");
 }

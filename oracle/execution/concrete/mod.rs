@@ -39,7 +39,6 @@ mod function;
 use super::domain::{Addend, Domain, Draw, MatmulSize, Operand, Outcome, Pointwise, RankReduce, refuse};
 use super::hash::{mix, words};
 use super::number::Number;
-
 use crate::graph::{Dtype, DtypeClass};
 use crate::ops::Reduce;
 use format::{C64, Format, encode, with_float, with_integer};

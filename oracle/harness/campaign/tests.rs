@@ -9,7 +9,7 @@ use crate::stop::Stop;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A batch and a bit.
+/// Two batches and a bit.
 const CASES: u64 = 36;
 
 fn campaign(candidate: &dyn Candidate) -> Campaign<'_> {

@@ -272,10 +272,7 @@ impl Ops {
         let bound = || info.schema.as_ref().and_then(|schema| Bound::new(graph, node, schema).ok());
         match info.kind {
             Kind::Random(Random::Attention) => bound().and_then(|b| b.float("dropout_p")) != Some(0.0),
-            _ if info.is_random() => {
-                let trains = |b: Bound| ["train", "training"].iter().any(|name| b.bool(name) == Some(false));
-                !bound().is_some_and(trains)
-            }
+            _ if info.is_random() => bound().and_then(|b| b.trains()) != Some(false),
             _ => false,
         }
     }

@@ -299,20 +299,6 @@ impl Param {
         self.write && self.keyword_only
     }
 
-    /// Whether it says nothing of the elements of a result: whether dimensions that are gone are kept with one element,
-    /// and which results are asked for.
-    fn leaves_elements(&self) -> bool {
-        matches!(
-            (self.name.as_str(), self.ty.as_str()),
-            ("keepdim", "bool") | ("output_mask", "bool[3]" | "bool[2]")
-        )
-    }
-
-    /// Whether a value given in `graph` says something of the elements of a result, and more than the default does.
-    pub fn is_stated(&self, graph: &Graph, value: Value) -> bool {
-        !self.is_out() && !self.leaves_elements() && !self.is_default(graph, value)
-    }
-
     /// Whether a value given in `graph` says the same as the default.
     pub fn is_default(&self, graph: &Graph, value: Value) -> bool {
         match (value, &self.default) {
@@ -463,6 +449,11 @@ impl<'a> Bound<'a> {
     /// The parameter as a bool; a default counts.
     pub fn bool(&self, name: &str) -> Option<bool> {
         self.int(name).map(|n| n != 0)
+    }
+
+    /// Whether the call trains, which a dropout or a norm over a batch is told; `None` where nothing says so.
+    pub fn trains(&self) -> Option<bool> {
+        ["train", "training", "use_input_stats"].iter().find_map(|name| self.bool(name))
     }
 
     /// The parameter as a string; a default counts.

@@ -63,7 +63,7 @@ fn told(judgement: &Judgement) -> String {
 #[test]
 #[ignore = "a campaign: cargo test -- --ignored"]
 fn the_reference_is_sound() {
-    let count = scaled(80);
+    let count = scaled(200);
     let mut verdicts: BTreeMap<(&str, &str), u64> = BTreeMap::new();
     for index in 0..count {
         let mut source = Seeded::case(11, index);

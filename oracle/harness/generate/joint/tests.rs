@@ -82,7 +82,7 @@ fn again(case: &Case) -> impl Fn(NodeId) -> bool {
 #[ignore = "a campaign: cargo test -- --ignored"]
 fn a_naive_partition_is_sound() {
     let (mut sound, mut equal) = (0, 0);
-    let cases = scaled(150);
+    let cases = scaled(400);
     for index in 0..cases {
         let mut case = case(&Config { replay: 0, ..Config::default() }, 3, index);
         // A draw that has to be recomputed needs its state saved, which the naive partition cannot.
