@@ -133,7 +133,9 @@ pub(super) fn reduction(reading: &Reading) -> Places {
         let floats = graph
             .tensor_at(launch, 0)
             .is_some_and(|tensor| tensor.dtype.class() == crate::graph::DtypeClass::Float);
-        if alone || !floats {
+        // Of a constant, and of zeros above all, another reduction may be the same.
+        let varies = call.inputs.iter().any(|&input| reading.sources.may_vary(input));
+        if alone || !floats || !varies {
             places.left_out += 1;
             continue;
         }

@@ -1,8 +1,9 @@
 //! What is known about one graph of a right outcome: the facts that say where an edit is certain.
 
 use super::sources::{Made, Sources, inputs, is_written, made};
+use crate::analysis::bytes::Overlap;
 use crate::analysis::storages::Mode;
-use crate::analysis::{Collectives, Edges, Storages};
+use crate::analysis::{Access, Collectives, Edges, Storages, Touch};
 use crate::graph::{DimsId, Dtype, Graph, NodeId, Op, Str, Value};
 use crate::ops::{Collective, Kind, OpInfo, Ops};
 use fixedbitset::FixedBitSet;
@@ -79,12 +80,20 @@ impl<'a> Reading<'a> {
         reading.live =
             live(graph, &reading.ops, &reading.storages, &|id| reading.twins[id.index()].is_none());
         // What was dead before the pass is dead after it, even if a bucket joined it with something that is not; and so
-        // is what only hands on such values.
+        // is what only hands on such values, or stands for readers of them that are gone and were dead.
+        let mut is_gone = vec![true; before.len()];
+        reading.twins.iter().flatten().for_each(|twin| is_gone[twin.index()] = false);
+        let was_read = |operand: NodeId| {
+            let readers = values[operand.index()].map_or(&[][..], |value| old.edges.users(value));
+            readers.iter().filter(|reader| is_gone[reader.index()]).all(|reader| old.live[reader.index()])
+        };
         let mut live = reading.live.clone();
         for id in graph.ids() {
             live[id.index()] &= match reading.twins[id.index()] {
                 Some(twin) => old.live[twin.index()],
-                None => reading.operands(id).iter().all(|operand| live[operand.index()]),
+                None => {
+                    reading.operands(id).iter().all(|&operand| live[operand.index()] && was_read(operand))
+                }
             };
         }
         reading.live = live;
@@ -213,6 +222,7 @@ fn is_in_order(graph: &Graph) -> bool {
 
 /// What is known about the graph before the pass.
 struct Old {
+    edges: Edges,
     sources: Sources,
     live: Vec<bool>,
     count: usize,
@@ -227,6 +237,7 @@ impl Old {
         Old {
             sources: of_inputs(graph, &ops, &storages, &numbers, count),
             live: live(graph, &ops, &storages, &|_| false),
+            edges,
             count,
         }
     }
@@ -327,10 +338,17 @@ fn live(graph: &Graph, ops: &Ops, storages: &Storages, is_new: &dyn Fn(NodeId) -
         let at = id.index();
         let writes =
             storages.accesses_by(id).iter().filter(|access| access.touch.writes() && access.part.certain);
-        for storage in writes.map(|access| access.part.storage) {
+        for write in writes {
+            let storage = write.part.storage;
             let external = storages.storage(storage).external;
-            let read = storages.accesses_of(storage).any(|later| {
-                later.node > id && !later.touch.writes() && live[later.node.index()] && later.part.certain
+            // Up to where something else is written in its place.
+            let overwrites = |later: &&Access| {
+                later.touch == Touch::Write && later.part.bytes.overlap(write.part.bytes) != Overlap::No
+            };
+            let over = storages.accesses_after(storage, id).find(overwrites).map(|later| later.node);
+            let read = storages.accesses_after(storage, id).any(|later| {
+                let is_read = !later.touch.writes() && live[later.node.index()] && later.part.certain;
+                is_read && over.is_none_or(|over| later.node <= over)
             });
             live[at] |= external || read && is_new(id);
             whole[at] |= external;

@@ -144,6 +144,10 @@ impl Sources {
             for access in storages.accesses_by(id).iter().filter(|access| access.touch.writes()) {
                 written[access.part.storage.index()].union_with(&possible);
             }
+            // Nothing depends on a tensor that has no elements.
+            if graph.tensor_of(id).is_some_and(|tensor| graph.numel(tensor) == Some(0)) {
+                continue;
+            }
             if let Some((certain, possible)) = known(id) {
                 (sets.certain[id.index()], sets.possible[id.index()]) = (certain, possible);
                 continue;
@@ -198,6 +202,11 @@ impl Sources {
     /// An input that every element of `a` depends on and no element of `b`.
     pub(super) fn distinguishes(&self, a: NodeId, b: NodeId) -> Option<usize> {
         self.certain[a.index()].difference(&self.possible[b.index()]).next()
+    }
+
+    /// Whether a value may depend on some input.
+    pub(super) fn may_vary(&self, id: NodeId) -> bool {
+        !self.possible[id.index()].is_clear()
     }
 
     /// Whether two values are certainly different functions of the inputs.

@@ -254,6 +254,13 @@ impl Storages {
         all[later..].iter().map(|&i| &self.accesses[i as usize])
     }
 
+    /// Those of them that come before `node`, the last one first.
+    pub fn accesses_before(&self, storage: StorageIndex, node: NodeId) -> impl Iterator<Item = &Access> {
+        let all = &self.in_storage[self.storage_range(storage)];
+        let earlier = all.partition_point(|&i| self.accesses[i as usize].node < node);
+        all[..earlier].iter().rev().map(|&i| &self.accesses[i as usize])
+    }
+
     fn storage_range(&self, storage: StorageIndex) -> std::ops::Range<usize> {
         self.of_storage[storage.index()] as usize..self.of_storage[storage.index() + 1] as usize
     }

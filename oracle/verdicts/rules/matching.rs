@@ -11,22 +11,26 @@
 //! - *top-down* from the results: what a matched node takes in the place where its twin takes it, and what is the same
 //!   operator, is the same node too, whatever its own arguments have become;
 //! - nodes that nobody reads, such as writes, by their first matched argument;
-//! - what is left between two ends that are both new, such as gathered weights and reduced gradients, by those arguments that
-//!   are matched, where the record of the result is the same.
+//! - what is left between two ends that are both new, such as gathered weights and reduced gradients, by those arguments
+//!   that are matched, where the record of the result is the same.
 //!
-//! Names decide between equal calls, then order does. Of two accounts of a pass, by names and by structure, the one is
-//! taken by which the pass changed less; names win ties. A few passes through both lists, each linear.
+//! Between equal calls what they find in memory decides, then names do, then order. Of two accounts of a pass, by names
+//! and by structure, the one is taken by which the pass changed less; names win ties. A few passes through both lists,
+//! each linear.
 //!
 //! # What it does not do
 //!
 //! It finds no best matching. It does not look at values: of a pass that is right, whatever it is taken to have changed
 //! is proved equal.
 
+use super::AnalyzedGraph;
 use super::correspondence::Calls;
+use crate::analysis::{Access, Touch};
 use crate::graph::{Graph, NodeId, Op, TargetId};
 use crate::ops::{Kind, Word, by_target};
 use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
-use std::collections::VecDeque;
+use std::cell::OnceCell;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::hash::{Hash, Hasher};
 
 /// Rounds of matching: each finds what the last one made known.
@@ -147,7 +151,16 @@ struct Both<'g> {
     calls: Calls<'g>,
     /// The target before of each target after.
     targets: Vec<Option<TargetId>>,
+    /// Who writes what, in both graphs: asked where calls are equal.
+    analyzed: OnceCell<(AnalyzedGraph<'g>, AnalyzedGraph<'g>)>,
+    uses: OnceCell<(Vec<Uses>, Vec<Uses>)>,
 }
+
+/// What uses a node, as numbers: its users, those with their users, and so on.
+type Uses = [u64; DEEPEST_USE];
+
+/// How many users in a row are looked at.
+const DEEPEST_USE: usize = 3;
 
 impl<'g> Both<'g> {
     fn new(
@@ -160,7 +173,19 @@ impl<'g> Both<'g> {
         let targets = after.targets().map(|text| before.find_target(text)).collect();
         let (old, new) = (References::new(before), References::new(after));
         let calls = Calls::new(before, after);
-        Both { before, after, whole, bound, returned, old, new, calls, targets }
+        Both {
+            before,
+            after,
+            whole,
+            bound,
+            returned,
+            old,
+            new,
+            calls,
+            targets,
+            analyzed: OnceCell::new(),
+            uses: OnceCell::new(),
+        }
     }
 
     fn renamed(&self) -> Option<Graph> {
@@ -289,12 +314,13 @@ impl<'g> Both<'g> {
         }
     }
 
-    /// Whether two nodes before are the same call of the same values.
+    /// Whether two nodes before are the same call of the same values, found in memory of the same state.
     fn are_equal_before(&self, a: NodeId, b: NodeId) -> bool {
         let (one, other) = (self.before.node(a), self.before.node(b));
         one.op == Op::Call
             && (one.op, one.target) == (other.op, other.target)
             && self.calls.old(a) == self.calls.old(b)
+            && last_writers(&self.analyzed().0, a, &Some) == last_writers(&self.analyzed().0, b, &Some)
     }
 
     /// Inputs by position, everything else by name.
@@ -348,6 +374,31 @@ impl<'g> Both<'g> {
     fn is_equal(&self, twins: &Twins, old: NodeId, new: NodeId) -> bool {
         let mut arguments = self.old.of(old).iter().zip(self.new.of(new));
         self.is_same_call(old, new) && arguments.all(|(&a, &b)| twins.after_of(a) == Some(b))
+    }
+
+    /// The nodes whose writes a node after finds in what it reads, as their twins before; what is new is passed over.
+    fn found_by(&self, twins: &Twins, new: NodeId) -> BTreeSet<NodeId> {
+        last_writers(&self.analyzed().1, new, &|id| twins.before_of(id))
+    }
+
+    /// The same of a node before; what is gone is passed over.
+    fn found_before(&self, twins: &Twins, old: NodeId) -> BTreeSet<NodeId> {
+        last_writers(&self.analyzed().0, old, &|id| twins.after_of(id).map(|_| id))
+    }
+
+    /// How far down the users of two nodes are alike.
+    fn used_alike(&self, old: NodeId, new: NodeId) -> usize {
+        let (before, after) = self.uses.get_or_init(|| {
+            let kinds_after = |id: NodeId| self.targets[self.after.node(id).target.0 as usize];
+            let before = uses(&self.analyzed().0, &|id| Some(self.before.node(id).target));
+            (before, uses(&self.analyzed().1, &kinds_after))
+        });
+        let alike = before[old.index()].iter().zip(&after[new.index()]);
+        alike.take_while(|(a, b)| a == b).count()
+    }
+
+    fn analyzed(&self) -> &(AnalyzedGraph<'g>, AnalyzedGraph<'g>) {
+        self.analyzed.get_or_init(|| (AnalyzedGraph::new(self.before), AnalyzedGraph::new(self.after)))
     }
 
     fn changes(&self, twins: &Twins) -> Changes {
@@ -436,8 +487,35 @@ impl<'g> Both<'g> {
                 break;
             }
         }
+        self.rest_of_effects(&mut twins, &of_before, &of_after);
+        self.bottom_up(&mut twins, &of_after, &mut equal, true);
         self.rest_by_name(&mut twins);
         twins
+    }
+
+    /// Calls that have an effect, and of which nothing else is known: in list order, where as many of a kind are left
+    /// on both sides.
+    fn rest_of_effects(&self, twins: &mut Twins, of_before: &[u64], of_after: &[Option<u64>]) {
+        let (before, after) = self.analyzed();
+        let acts = |graph: &AnalyzedGraph, id: NodeId| {
+            graph.has_own_effect(id) && graph.collectives.launch_at(id).is_none()
+        };
+        let mut left: BTreeMap<u64, (Vec<NodeId>, Vec<NodeId>)> = BTreeMap::new();
+        for old in self.before.ids().filter(|&id| twins.after_of(id).is_none() && acts(before, id)) {
+            left.entry(of_before[old.index()]).or_default().0.push(old);
+        }
+        for new in self.after.ids().filter(|&id| twins.before_of(id).is_none() && acts(after, id)) {
+            if let Some(kind) = of_after[new.index()] {
+                left.entry(kind).or_default().1.push(new);
+            }
+        }
+        for (olds, news) in left.into_values().filter(|(olds, news)| olds.len() == news.len()) {
+            for (old, new) in olds.into_iter().zip(news) {
+                if self.is_same_call(old, new) && self.has_same_record(old, new) {
+                    twins.pair(old, new);
+                }
+            }
+        }
     }
 
     /// Inputs that are bound by nothing, by name; attributes by what they name; the outputs.
@@ -498,11 +576,21 @@ impl<'g> Both<'g> {
             while class.front().is_some_and(|&old| twins.after_of(old).is_some()) {
                 class.pop_front();
             }
-            let first =
-                || class.iter().take(MOST_EQUAL).copied().find(|old| is_open(old) && !is_spoken_for(*old));
+            let near = || class.iter().take(MOST_EQUAL).copied();
+            let first = || near().find(|old| is_open(old) && !is_spoken_for(*old));
+            // Of equal calls the one that finds in memory what this one finds; among those the one whose value is used
+            // alike.
+            let by_use = (class.len() > 1).then(|| {
+                let state = self.found_by(twins, new);
+                let candidates = named.into_iter().chain(near().filter(|old| !is_spoken_for(*old)));
+                let finds_it = |old: &NodeId| self.found_before(twins, *old) == state;
+                let candidates: Vec<NodeId> = candidates.filter(is_open).filter(finds_it).collect();
+                // Of several that are used alike, the first.
+                candidates.into_iter().rev().max_by_key(|&old| self.used_alike(old, new))
+            });
             // Where there are too many to look at, names decide nothing.
             let any = || class.front().copied().filter(|old| class.len() > MOST_EQUAL && is_open(old));
-            if let Some(old) = named.or_else(first).or_else(any) {
+            if let Some(old) = by_use.flatten().or(named).or_else(first).or_else(any) {
                 twins.pair(old, new);
             }
         }
@@ -706,6 +794,40 @@ impl<'g> Both<'g> {
         }
         graph
     }
+}
+
+/// For each storage that a node reads the last write before it, by the name that `known` gives it; where it gives none,
+/// the write before that.
+fn last_writers(
+    graph: &AnalyzedGraph,
+    node: NodeId,
+    known: &dyn Fn(NodeId) -> Option<NodeId>,
+) -> BTreeSet<NodeId> {
+    let storages = graph.storages();
+    let is_written = |access: &&Access| storages.storage(access.part.storage).versions > 0;
+    let reads = storages.accesses_by(node).iter().filter(|access| access.touch == Touch::Read);
+    let last = |access: &Access| {
+        let earlier = storages.accesses_before(access.part.storage, node);
+        earlier.filter(|other| other.touch == Touch::Write).find_map(|other| known(other.node))
+    };
+    reads.filter(is_written).filter_map(last).collect()
+}
+
+/// For each node what uses it, by target.
+fn uses(graph: &AnalyzedGraph, target: &dyn Fn(NodeId) -> Option<TargetId>) -> Vec<Uses> {
+    let mut uses: Vec<Uses> = vec![[0; DEEPEST_USE]; graph.graph.len()];
+    for depth in 0..DEEPEST_USE {
+        let of = |user: NodeId| {
+            let mut state = FxHasher::default();
+            target(user).map(|target| target.0).hash(&mut state);
+            depth.checked_sub(1).map(|depth| uses[user.index()][depth]).hash(&mut state);
+            state.finish()
+        };
+        let sum = |id| graph.edges.users(id).iter().fold(0, |sum: u64, &user| sum.wrapping_add(of(user)));
+        let at_depth: Vec<u64> = graph.graph.ids().map(sum).collect();
+        uses.iter_mut().zip(at_depth).for_each(|(uses, sum)| uses[depth] = sum);
+    }
+    uses
 }
 
 /// A number for a call of some kind on these arguments, in the names of before.

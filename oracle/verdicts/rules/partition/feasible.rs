@@ -25,7 +25,7 @@ use super::tags::{NodeTags, Recompute, Region};
 use crate::analysis::bytes::Overlap;
 use crate::analysis::storages::Touch;
 use crate::graph::{NodeId, Op, Value};
-use crate::ops::{Kind, OpInfo};
+use crate::ops::{Collective, Kind, OpInfo};
 
 /// Whether a joint graph can be cut.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -67,7 +67,8 @@ pub struct Question<'a> {
     tags: Vec<NodeTags>,
     /// What only backward has: it depends on a tangent, or on what must be in backward.
     late: Vec<bool>,
-    /// What must be computed again, and what moves or casts nothing else: to save that would save as much.
+    /// What must be computed again, and what moves or casts nothing else: to save that would save as much. An own tag
+    /// MUST_SAVE says otherwise, but for what was gathered.
     repeated: Vec<bool>,
 }
 
@@ -77,17 +78,23 @@ impl<'a> Question<'a> {
         let graph = joint.graph;
         let n = graph.len();
         let tags: Vec<NodeTags> = graph.ids().map(|id| NodeTags::of(graph, id)).collect();
-        let (mut late, mut repeated) = (tangent_dependent(joint), vec![false; n]);
+        let (mut late, mut repeated, mut gathered) =
+            (tangent_dependent(joint), vec![false; n], vec![false; n]);
         for id in graph.ids() {
             let inputs = graph.inputs(id);
             let tag = &tags[id.index()];
             late[id.index()] |= tag.region == Some(Region::MustBackward)
                 || inputs.iter().any(|input| input < &id && late[input.index()]);
-            let moves = joint.ops.call(graph, id).is_some_and(|info| {
+            let info = joint.ops.call(graph, id);
+            let moves = info.is_some_and(|info| {
                 info.is_view() || matches!(info.kind, Kind::GetItem | Kind::Wait | Kind::Cast | Kind::Move(_))
             });
+            let any = |set: &[bool]| inputs.iter().any(|input| set[input.index()]);
+            gathered[id.index()] = info.is_some_and(|info| info.collective() == Some(Collective::AllGather))
+                || (moves && any(&gathered));
             let of_repeated = !inputs.is_empty() && inputs.iter().all(|input| repeated[input.index()]);
-            repeated[id.index()] = tag.must_be_recomputed() || (moves && of_repeated);
+            let is_asked_for = tag.recompute == Some(Recompute::MustSave) && !gathered[id.index()];
+            repeated[id.index()] = tag.must_be_recomputed() || (moves && of_repeated && !is_asked_for);
         }
         Question { joint, tags, late, repeated }
     }
@@ -256,6 +263,19 @@ impl<'a> Question<'a> {
         })
     }
 
+    /// Whether forward has to hand over the memory that views show: those of a tuple to be saved, unless they, or what
+    /// they show, are to be computed again.
+    fn keeps_memory(&self, id: NodeId) -> bool {
+        let shows = |id| self.call(id).is_some_and(|info| info.is_view() || info.kind == Kind::GetItem);
+        let input = |id: &NodeId| self.joint.edges.inputs(*id).first().copied().filter(|input| input < id);
+        let mut shown = std::iter::successors(Some(id), |at| input(at).filter(|_| shows(*at))).skip(1);
+        let mut items = self.joint.edges.users(id).iter();
+        self.tags(id).recompute == Some(Recompute::MustSave)
+            && shows(id)
+            && !shown.any(|base| self.tags(base).must_be_recomputed())
+            && !items.all(|&item| self.tags(item).asks_to_recompute())
+    }
+
     /// Why backward does not compute a value.
     fn unrepeatable(&self, id: NodeId, is_careful: bool) -> Option<&'static str> {
         let graph = self.joint.graph;
@@ -342,6 +362,10 @@ impl Plan<'_> {
         }
         let inputs = graph.inputs(id);
         let shows = self.shows(id);
+        let is_at_hand = |input: &NodeId| self.handed[input.index()];
+        if self.is_careful && of.keeps_memory(id) && !inputs.iter().all(is_at_hand) {
+            return;
+        }
         self.handed[id.index()] |= shows && inputs.iter().any(|input| !self.made[input.index()]);
         let own = !shows || inputs.iter().all(|input| self.made[input.index()]);
         self.made[id.index()] = own && !(self.is_careful && of.is_written(id));
