@@ -5,7 +5,7 @@ use super::insert::{insert_cast, insert_copy};
 use super::operands::set_argument;
 use super::reading::Reading;
 use crate::graph::{Dtype, DtypeClass, NodeId, Op, Value};
-use crate::ops::{Binary, Kind};
+use crate::ops::{Binary, Kind, OpInfo};
 
 /// A number that is added, multiplied, ... is another one.
 pub(super) fn constant(reading: &Reading) -> Places {
@@ -44,11 +44,22 @@ pub(super) fn constant(reading: &Reading) -> Places {
     places
 }
 
-/// A float32 operand of a product or sum goes through bfloat16. Operands that are casts of something are left alone:
-/// they may be exact already.
+/// A float32 operand of a product or sum goes through bfloat16. What casts become is left alone: it may be exact
+/// already.
 pub(super) fn rounded(reading: &Reading) -> Places {
     let graph = reading.graph;
     let mut places = Places::default();
+    let mut has_digits = vec![false; graph.len()];
+    for id in graph.ids() {
+        let computes = |info: &OpInfo| {
+            matches!(info.kind, Kind::Binary(Binary::Add | Binary::Mul | Binary::Div) | Kind::Unary(_))
+        };
+        has_digits[id.index()] = match reading.call(id) {
+            Some(info) if computes(info) => reading.operands(id).iter().any(|x| has_digits[x.index()]),
+            Some(info) => matches!(info.kind, Kind::Matmul(_)),
+            None => graph.node(id).op == Op::Placeholder,
+        };
+    }
     for (id, info) in reading.calls() {
         let computes = matches!(
             info.kind,
@@ -61,17 +72,8 @@ pub(super) fn rounded(reading: &Reading) -> Places {
             let Some(&tensor) = graph.tensor_of(operand).filter(|tensor| tensor.dtype == Dtype::F32) else {
                 continue;
             };
-            let inexact = graph.node(operand).op == Op::Placeholder
-                || reading.call(operand).is_some_and(|info| {
-                    matches!(
-                        info.kind,
-                        Kind::Matmul(_)
-                            | Kind::Binary(Binary::Add | Binary::Mul | Binary::Div)
-                            | Kind::Unary(_)
-                    )
-                });
             let kept = graph.tensor_of(id).is_some_and(|result| result.dtype == Dtype::F32);
-            if !inexact
+            if !has_digits[operand.index()]
                 || !kept
                 || !reading.is_settled(operand)
                 || reading.sources.certain(operand).is_clear()

@@ -3,7 +3,7 @@
 use super::Places;
 use super::reading::Reading;
 use crate::graph::{Graph, NodeId, Op, Value};
-use crate::ops::Kind;
+use crate::ops::{Collective, Kind};
 
 /// Waits with the value that they wait for, and the live readers.
 fn waits<'r>(reading: &'r Reading) -> impl Iterator<Item = (NodeId, NodeId, Vec<NodeId>)> + 'r {
@@ -96,17 +96,12 @@ fn is_seen(reading: &Reading, launch: NodeId) -> bool {
     reading.is_live(launch) && written.all(|access| storages.storage(access.part.storage).versions < 2)
 }
 
-/// Whether the ranks may all send the same: what is handed on from communication, or broadcast.
-fn may_be_equal(reading: &Reading, launch: NodeId) -> bool {
+/// Whether the ranks may all send the same: nothing that is an input of its own on each of them.
+pub(super) fn may_be_equal(reading: &Reading, launch: NodeId) -> bool {
     let kind = reading.call(launch).and_then(|info| info.collective());
-    let mut at = launch;
-    while let [operand] = reading.operands(at)[..] {
-        if operand >= at || reading.call(operand).is_some_and(|info| info.kind == Kind::Wait) {
-            return true;
-        }
-        at = operand;
-    }
-    kind == Some(crate::ops::Collective::Broadcast)
+    let Some(index) = reading.collectives.launch_at(launch) else { return true };
+    let inputs = &reading.collectives.calls[index].inputs;
+    kind == Some(Collective::Broadcast) || inputs.iter().all(|&sent| reading.is_alike(sent))
 }
 
 /// Whether two groups certainly have other ranks: other sizes, or lists of ranks that differ as sets.

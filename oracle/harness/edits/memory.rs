@@ -2,7 +2,7 @@
 
 use super::Places;
 use super::reading::Reading;
-use super::sources::Made;
+use super::sources::{Made, made};
 use crate::analysis::conflicts::conflicts;
 use crate::analysis::origin::Hazard;
 use crate::analysis::storages::Access;
@@ -26,7 +26,8 @@ pub(super) fn exchanged(reading: &Reading) -> Places {
             Hazard::ReadAfterWrite => reading.is_live(second) && says_something(reading, first),
             // A write into memory that is still being sent, or that somebody still reads.
             Hazard::WriteAfterRead => {
-                (conflict.landed || reading.is_live(first)) && says_something(reading, second)
+                let in_turn = conflict.landed && is_on_its_group(reading, first, second);
+                (conflict.landed || is_seen(reading, first)) && !in_turn && says_something(reading, second)
             }
             Hazard::WriteAfterWrite => {
                 external && says_something(reading, first) && says_something(reading, second)
@@ -45,6 +46,24 @@ pub(super) fn exchanged(reading: &Reading) -> Places {
         places.add(second, what, move |editor| editor.move_before(Some(first), second));
     }
     places
+}
+
+/// Whether a launch is on the group that a wait waits for: a group does one thing after the other.
+fn is_on_its_group(reading: &Reading, wait: NodeId, launch: NodeId) -> bool {
+    let calls = &reading.collectives.calls;
+    let waited =
+        reading.graph.inputs(wait).into_iter().find_map(|value| reading.collectives.launch_of_value(value));
+    let own = reading.collectives.launch_at(launch);
+    waited.zip(own).is_some_and(|(waited, own)| calls[waited].group == calls[own].group)
+}
+
+/// Whether what a call reads is seen: it does more than wait for somebody's reading, and if it joins tensors, all of
+/// them are.
+fn is_seen(reading: &Reading, id: NodeId) -> bool {
+    let joins = matches!(made(reading.graph, &reading.ops, id), Made::Joined(_));
+    let waits = reading.call(id).is_some_and(|info| info.kind == Kind::Wait);
+    let members_are = || reading.graph.inputs(id).iter().all(|&member| reading.is_live(member));
+    reading.is_live(id) && !waits && (!joins || members_are())
 }
 
 /// A collective is launched before its input is written: it takes the memory, not what the write hands on.

@@ -1,6 +1,7 @@
 //! Edits of packed buffers: members, chunks of ranks, slots.
 
 use super::Places;
+use super::communication::may_be_equal;
 use super::reading::Reading;
 use crate::graph::{Dim, Editor, Graph, NodeId, Out, Value};
 use crate::ops::{Collective, Fill, Kind, Move, View};
@@ -245,8 +246,9 @@ pub(super) fn next_rank(reading: &Reading) -> Places {
     let scattered: Vec<NodeId> = interleaved(reading).map(|(cat, ..)| cat).collect();
     for (id, info) in reading.calls() {
         let gathered = matches!(info.kind, Kind::View(View::Sizes))
-            && graph.inputs(id).first().is_some_and(|&wait| is_new_gather(reading, wait));
-        if !(gathered || scattered.contains(&id)) {
+            .then(|| new_gather(reading, *graph.inputs(id).first()?))
+            .flatten();
+        if !(gathered.is_some() || scattered.contains(&id)) {
             continue;
         }
         let Some([rows, columns]) = reading.sizes(id).and_then(|sizes| <[i64; 2]>::try_from(sizes).ok())
@@ -261,7 +263,11 @@ pub(super) fn next_rank(reading: &Reading) -> Places {
             reading.is_live(reader)
                 && reading.call(reader).is_some_and(|info| matches!(info.kind, Kind::View(_)))
         };
-        if !readers.iter().all(split) || !readers.iter().all(|&reader| is_seen_whole(reading, reader)) {
+        let alike = gathered.is_some_and(|launch| may_be_equal(reading, launch));
+        if alike
+            || !readers.iter().all(split)
+            || !readers.iter().all(|&reader| is_seen_whole(reading, reader))
+        {
             places.left_out += 1;
             continue;
         }
@@ -278,12 +284,12 @@ pub(super) fn next_rank(reading: &Reading) -> Places {
     places
 }
 
-/// Whether a node is the wait of a gather that was not there before the pass.
-fn is_new_gather(reading: &Reading, wait: NodeId) -> bool {
-    let is_wait = reading.call(wait).is_some_and(|info| info.kind == Kind::Wait);
-    let launch = reading.graph.inputs(wait).first().copied();
-    let gathers = launch.and_then(|launch| reading.call(launch)?.collective()) == Some(Collective::AllGather);
-    is_wait && gathers && launch.is_some_and(|launch| reading.twins[launch.index()].is_none())
+/// The gather that a node waits for, if it was not there before the pass.
+fn new_gather(reading: &Reading, wait: NodeId) -> Option<NodeId> {
+    reading.call(wait).filter(|info| info.kind == Kind::Wait)?;
+    let launch = *reading.graph.inputs(wait).first()?;
+    let gathers = reading.call(launch)?.collective() == Some(Collective::AllGather);
+    (gathers && reading.twins[launch.index()].is_none()).then_some(launch)
 }
 
 /// The own slot of a gather in place is the neighbour's.

@@ -48,6 +48,7 @@ pub struct Reading<'a> {
     /// What they depend on among the graph's own inputs.
     pub(super) own: Sources,
     live: Vec<bool>,
+    alike: Vec<bool>,
 }
 
 impl<'a> Reading<'a> {
@@ -64,6 +65,7 @@ impl<'a> Reading<'a> {
         let known = |id: NodeId| values[id.index()].map(|value| old.sources.of(value));
         let sources = Sources::new(graph, &ops, &storages, old.count, &known);
         let own = own(graph, &ops, &storages);
+        let alike = alike(graph, &ops, &storages, &|id| twins[id.index()].is_none());
         let mut reading = Reading {
             graph,
             part,
@@ -76,6 +78,7 @@ impl<'a> Reading<'a> {
             sources,
             own,
             live: Vec::new(),
+            alike,
         };
         reading.live =
             live(graph, &reading.ops, &reading.storages, &|id| reading.twins[id.index()].is_none());
@@ -89,12 +92,20 @@ impl<'a> Reading<'a> {
         };
         let mut live = reading.live.clone();
         for id in graph.ids() {
-            live[id.index()] &= match reading.twins[id.index()] {
-                Some(twin) => old.live[twin.index()],
-                None => {
-                    reading.operands(id).iter().all(|&operand| live[operand.index()] && was_read(operand))
-                }
+            let is_live = |operand: &NodeId| live[operand.index()] && was_read(*operand);
+            let stays = match (reading.twins[id.index()], made(graph, &reading.ops, id)) {
+                (Some(twin), _) => old.live[twin.index()],
+                (None, Made::OfAll(operands)) => operands.iter().all(is_live),
+                (None, Made::Joined(operands)) => operands.is_empty() || operands.iter().any(is_live),
+                (None, _) => true,
             };
+            live[id.index()] &= stays;
+        }
+        // And so is what only such nodes read.
+        for id in graph.ids().rev().filter(|&id| reading.twins[id.index()].is_none()) {
+            let users = reading.edges.users(id);
+            let is_read = |user: &NodeId| live[user.index()] || graph.node(*user).op == Op::Output;
+            live[id.index()] &= users.is_empty() || users.iter().any(is_read);
         }
         reading.live = live;
         reading
@@ -104,6 +115,11 @@ impl<'a> Reading<'a> {
     /// through operators that depend on it.
     pub fn is_live(&self, id: NodeId) -> bool {
         self.live[id.index()]
+    }
+
+    /// Whether a value may be the same on all ranks.
+    pub(super) fn is_alike(&self, id: NodeId) -> bool {
+        self.alike[id.index()]
     }
 
     /// The operator of a call.
@@ -175,23 +191,23 @@ impl<'a> Reading<'a> {
     }
 
     /// Whether the elements of a value are different from one another: it comes from an input or a product by moves and
-    /// communication that repeat nothing.
+    /// communication that repeat nothing. What is sent twice may be the same on all ranks when it is sent again.
     pub(super) fn is_varied(&self, id: NodeId) -> bool {
         use crate::ops::Move;
-        let mut at = id;
+        let (mut at, mut is_sent) = (id, false);
         loop {
             if self.graph.node(at).op == Op::Placeholder {
                 return true;
             }
             let Some(info) = self.call(at) else { return false };
             match info.kind {
-                Kind::Matmul(_) => return true,
+                Kind::Matmul(_) => return !is_sent,
                 Kind::View(view) if view.repeats() => return false,
                 Kind::View(_) | Kind::Cast | Kind::Move(Move::Clone) | Kind::GetItem | Kind::Wait => {}
                 // Not where several tensors are sent together: they may be equal.
                 Kind::Collective(
                     Collective::AllGather | Collective::ReduceScatter | Collective::AllReduce,
-                ) if self.graph.inputs(at).len() == 1 => {}
+                ) if self.graph.inputs(at).len() == 1 && !is_sent => is_sent = true,
                 _ => return false,
             }
             match self.graph.inputs(at).first() {
@@ -371,6 +387,32 @@ fn live(graph: &Graph, ops: &Ops, storages: &Storages, is_new: &dyn Fn(NodeId) -
         }
     }
     live
+}
+
+/// For each node whether its value may be the same on all ranks: it does not certainly depend on an input. What was
+/// communicated may be, and so may what is written, except where the pass made the node.
+fn alike(graph: &Graph, ops: &Ops, storages: &Storages, is_new: &dyn Fn(NodeId) -> bool) -> Vec<bool> {
+    let mut alike = vec![true; graph.len()];
+    for id in graph.ids() {
+        let is_empty = graph.tensor_of(id).is_some_and(|tensor| graph.numel(tensor) == Some(0));
+        if is_empty || (is_written(storages, id) && !is_new(id)) {
+            continue;
+        }
+        if graph.node(id).op == Op::Placeholder {
+            alike[id.index()] = false;
+        }
+        let Some(info) = ops.call(graph, id) else { continue };
+        if info.collective().is_some() || info.kind == Kind::Wait {
+            continue;
+        }
+        let operands = match made(graph, ops, id) {
+            Made::Unknown if is_new(id) => graph.inputs(id),
+            made => made.operands(),
+        };
+        alike[id.index()] =
+            operands.iter().all(|operand| alike.get(operand.index()).is_none_or(|&alike| alike));
+    }
+    alike
 }
 
 /// Whether a call may show only some elements of its operand.
