@@ -14,7 +14,8 @@
 //! # What is not
 //!
 //! Time, streams, and devices. Errors that depend on inputs (an index out of range, a failed assertion) do not
-//! happen: an index is taken modulo the size, an assertion is an effect with the asserted value. Symbolic sizes
+//! happen: an index is taken modulo the size, an assertion is an effect with the asserted value. Inputs that are
+//! indices can be kept within their [`Bounds`]. Symbolic sizes
 //! are run at their hints; a size without hint is refused unless it follows from the inputs.
 
 #![deny(unsafe_code)]
@@ -23,6 +24,7 @@
 mod arguments;
 mod between;
 mod block;
+mod bounds;
 mod comm;
 mod comparable;
 mod compare;
@@ -51,6 +53,7 @@ mod run;
 mod smooth;
 mod trials;
 
+pub use bounds::Bounds;
 pub use comm::Launch;
 pub use comparable::{Comparable, Inexact, Rounded, comparable};
 pub use compare::{

@@ -69,9 +69,19 @@ impl Rank<'_> {
             return Err(refuse!("{} cells are given for {} elements", given.cells.len(), window.numel()));
         }
         let domain = self.domain;
+        let bounds = self.options.bounds.iter().find(|bounds| bounds.name == input.name);
+        let drawn = |element: usize, part: usize| {
+            let cell = domain.input(mix(key, part as u64), element as u64, dtype);
+            // Domains that know no integers draw no number.
+            let bounded = bounds.and_then(|bounds| Some((bounds, domain.integers(&[cell], dtype)?)));
+            match bounded.as_ref().map(|(bounds, numbers)| (bounds, numbers.as_slice())) {
+                Some((bounds, &[number])) => domain.constant(Number::Int(bounds.within(number)), dtype),
+                _ => cell,
+            }
+        };
         let cell = |element: usize, part: usize| match given {
             Some(given) => given.cells[element * each + part],
-            None => domain.input(mix(key, part as u64), element as u64, dtype),
+            None => drawn(element, part),
         };
         for element in 0..window.numel() {
             let range = element * per..(element + 1) * per;

@@ -14,6 +14,7 @@
 //! A collective's value is the one it has when all members have started it; whatever could make it another value
 //! (a write to its input or output before the wait) is a hazard, and the elements concerned are poison.
 
+use super::bounds::Bounds;
 use super::comm::{Comm, Launch, Place};
 use super::concrete::Concrete;
 use super::domain::Domain;
@@ -38,6 +39,8 @@ pub struct Options {
     pub max_elements: u64,
     /// Contents of inputs that are not to be the domain's own.
     pub given: Vec<Given>,
+    /// Inputs whose numbers the domain draws within bounds.
+    pub bounds: Vec<Bounds>,
 }
 
 /// What an input holds.
@@ -60,6 +63,7 @@ impl Default for Options {
             free_after_last_use: false,
             max_elements: 1 << 24,
             given: Vec::new(),
+            bounds: Vec::new(),
         }
     }
 }

@@ -9,8 +9,8 @@ use crate::graph::{Graph, NodeId, World};
 use crate::limits::Limit;
 use crate::ops::{Collective, Kind, Move};
 use crate::semantics::{
-    self, Answers, Aspect, Difference, Failure, Hazard, HazardKind, Nearness, Numerics, Options, Pair, Place,
-    Program, Question, Run, Stopped,
+    self, Answers, Aspect, Bounds, Difference, Failure, Hazard, HazardKind, Nearness, Numerics, Options,
+    Pair, Place, Program, Question, Run, Stopped,
 };
 use std::sync::Arc;
 
@@ -42,13 +42,19 @@ pub struct Clear {
     pub would: Option<Numerics>,
 }
 
+/// How both graphs are run: with inputs with which the graph before does.
+fn options(evidence: &Evidence, limit: u64) -> Options {
+    let before = &evidence.before;
+    Options { max_elements: limit, bounds: Bounds::of(before.graph, &before.ops), ..Options::default() }
+}
+
 /// Executes both graphs, which may touch so many elements.
 pub(super) fn execute(evidence: &Evidence, limit: u64, question: Question) -> Executed {
     let prepared = match Prepared::new(evidence) {
         Ok(prepared) => prepared,
         Err(why) => return (vec![(ValueMethod::Concrete, ValueResult::Unknown(why))], Clear::default()),
     };
-    let options = Options { max_elements: limit, ..Options::default() };
+    let options = options(evidence, limit);
     let before = std::slice::from_ref(&prepared.before);
     let pair = Pair { before, after: &prepared.after, world: &prepared.world, options: &options };
     let answers = pair.ask(question);
@@ -138,8 +144,8 @@ pub(super) fn nearness(evidence: &Evidence, limit: u64, level: Numerics, most: f
     if evidence.ranks.len() > 1 {
         return None;
     }
-    let options = Options { max_elements: limit, ..Options::default() };
     let ask = |evidence: &Evidence| {
+        let options = options(evidence, limit);
         let prepared = Prepared::new(evidence).ok()?;
         let before = std::slice::from_ref(&prepared.before);
         Pair { before, after: &prepared.after, world: &prepared.world, options: &options }
