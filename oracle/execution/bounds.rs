@@ -92,7 +92,7 @@ fn selections(graph: &Graph, ops: &Ops, id: NodeId) -> Vec<(NodeId, i64, i64)> {
 
 /// One more than the greatest number that an input's dtype holds, as far as it counts.
 fn most(graph: &Graph, input: NodeId) -> i64 {
-    let bits = graph.tensor_of(input).map_or(64, |tensor| 8 * tensor.dtype.itemsize() as u32);
+    let bits = graph.tensor_of(input).map_or(64, |tensor| 8 * tensor.dtype.itemsize());
     1 << (bits - 1).min(62)
 }
 
