@@ -185,6 +185,21 @@ impl Pair<'_> {
         x.map(|x| self.a.text(x)) == y.map(|y| self.b.text(y))
     }
 
+    /// Whether two texts of JSON are one, but for the space between their words.
+    fn documents(self, x: Option<Str>, y: Option<Str>) -> bool {
+        let words = |text: &str| {
+            let (mut in_string, mut is_escaped) = (false, false);
+            let is_word = |&c: &char| {
+                let stays = in_string || !c.is_ascii_whitespace();
+                in_string ^= c == '"' && !is_escaped;
+                is_escaped = in_string && c == '\\' && !is_escaped;
+                stays
+            };
+            text.chars().filter(is_word).collect::<String>()
+        };
+        self.optional(x, y) || x.zip(y).is_some_and(|(x, y)| words(self.a.text(x)) == words(self.b.text(y)))
+    }
+
     fn spans(self, x: Span, y: Span) -> bool {
         let (x, y) = (self.a.values(x), self.b.values(y));
         x.len() == y.len() && x.iter().zip(y).all(|(&x, &y)| self.values(x, y))
@@ -266,8 +281,8 @@ impl Pair<'_> {
             (Some(x), Some(y)) => {
                 self.optional(x.recompute, y.recompute)
                     && self.optional(x.partitioner_tag, y.partitioner_tag)
-                    && self.optional(x.custom, y.custom)
-                    && self.optional(x.extra, y.extra)
+                    && self.documents(x.custom, y.custom)
+                    && self.documents(x.extra, y.extra)
                     && x.ac_graph_id == y.ac_graph_id
                     && x.seq_nr == y.seq_nr
                     && x.autograd_backward == y.autograd_backward

@@ -3,6 +3,7 @@
 //! The judge gathers evidence and applies the rules. It trusts nobody: what a candidate says about its own
 //! decisions is not read, only its graphs.
 
+mod accounts;
 mod allowed;
 pub mod bodies;
 pub mod candidate;
@@ -34,7 +35,7 @@ use crate::rules::worker::{Class, Failure};
 use crate::rules::{
     self, AnalyzedGraph, AsGiven, Correspondence, Evidence, Finding, PassKind, Policies, RuleStatus,
 };
-use crate::rules::{Code, Evaluated, Evaluators, Given, OnRanks, RankGraph, Reason};
+use crate::rules::{Account, Code, Evaluated, Evaluators, Given, OnRanks, RankGraph, Reason};
 use crate::threads;
 use allowed::Comparable;
 use candidate::{Candidate, CandidateExt, Outcome, Refusal};
@@ -225,7 +226,7 @@ pub(crate) fn judge_run(run: &family::Run) -> Result<Judgement, CannotJudge> {
     }
     let as_given = as_given(&policies, &case.graph, outcomes.iter(), second);
     let comparable = comparable(&mut policies, &case.graph, outcomes.iter());
-    let (written, mut outcomes) = match comparable {
+    let (written, outcomes) = match comparable {
         Some((before, after)) => (Some(before), after),
         None => (None, outcomes),
     };
@@ -233,21 +234,29 @@ pub(crate) fn judge_run(run: &family::Run) -> Result<Judgement, CannotJudge> {
         Some(before) => Arc::new(AnalyzedGraph::new(before)),
         None => before.clone(),
     };
-    for outcome in &mut outcomes {
-        if let Some(named) = named_as_before(before.graph, outcome) {
-            *outcome = named;
-        }
-    }
-    let of_rank = |(i, &rank)| Some((Some(rank), outcomes.get(i).or(outcomes.last())?));
-    let of_ranks: Vec<(Option<u32>, &Outcome)> = ranks.iter().enumerate().filter_map(of_rank).collect();
-    let Some(&(_, first)) = of_ranks.first() else {
+    if outcomes.is_empty() {
         let reason = format!("{} gave no outcome", candidate.name());
         return Ok(refused(Code::NoOutcome.because(reason)));
-    };
-    let again = options.run_again.then(|| again(case, config, candidate, first));
-    let after = AnalyzedGraph::new(&first.repaired);
-    let again = Again { as_given, ..again.unwrap_or_default() };
-    Ok(judge_outcomes_with(before, after, pass, policies, &of_ranks, options, again))
+    }
+    let mut ran_again = None;
+    accounts::by_any_account(|account| {
+        let named: Vec<Option<Outcome>> =
+            outcomes.iter().map(|outcome| named_as_before(before.graph, outcome, account)).collect();
+        let known: Vec<&Outcome> =
+            named.iter().zip(&outcomes).map(|(named, given)| named.as_ref().unwrap_or(given)).collect();
+        let of_rank = |(i, &rank)| Some((Some(rank), *known.get(i).or(known.last())?));
+        let of_ranks: Vec<(Option<u32>, &Outcome)> = ranks.iter().enumerate().filter_map(of_rank).collect();
+        let Some(&(_, first)) = of_ranks.first() else {
+            let reason = format!("{} gave no outcome", candidate.name());
+            return Ok(refused(Code::NoOutcome.because(reason)));
+        };
+        if options.run_again && ran_again.is_none() {
+            ran_again = Some(again(case, config, candidate, first));
+        }
+        let after = AnalyzedGraph::new(&first.repaired);
+        let again = Again { as_given: as_given.clone(), ..ran_again.clone().unwrap_or_default() };
+        Ok(judge_outcomes_with(before.clone(), after, pass, policies.clone(), &of_ranks, options, again))
+    })
 }
 
 /// Judges outcomes that somebody else produced: one for all ranks (`None`), or one per rank; of a partition the forward
@@ -327,22 +336,25 @@ pub(crate) fn judge_given(given: &family::Given) -> Result<Judgement, CannotJudg
         Some((before, outcomes)) => (before, &outcomes[..]),
         None => (before, outcomes),
     };
-    let named: Vec<Option<Outcome>> =
-        outcomes.iter().map(|(_, outcome)| named_as_before(before, outcome)).collect();
-    let outcomes: Vec<(Option<u32>, &Outcome)> = outcomes
-        .iter()
-        .zip(&named)
-        .map(|((rank, given), named)| (*rank, named.as_ref().unwrap_or(given)))
-        .collect();
-    let Some(&(_, first)) = outcomes.first() else {
-        return Err(CannotJudge::Pass("there is no outcome to judge".into()));
-    };
-    let (before, after) = (Arc::new(AnalyzedGraph::new(before)), AnalyzedGraph::new(&first.repaired));
-    both(&before, || before.faults(), || after.storages());
-    check_input(&before, pass)?;
-    check_ranks(&before.graph.world, &outcomes)?;
-    let again = Again { as_given, ..Again::default() };
-    Ok(judge_outcomes_with(before, after, pass, policies, &outcomes, options, again))
+    let before = Arc::new(AnalyzedGraph::new(before));
+    accounts::by_any_account(|account| {
+        let named: Vec<Option<Outcome>> =
+            outcomes.iter().map(|(_, outcome)| named_as_before(before.graph, outcome, account)).collect();
+        let outcomes: Vec<(Option<u32>, &Outcome)> = outcomes
+            .iter()
+            .zip(&named)
+            .map(|((rank, given), named)| (*rank, named.as_ref().unwrap_or(given)))
+            .collect();
+        let Some(&(_, first)) = outcomes.first() else {
+            return Err(CannotJudge::Pass("there is no outcome to judge".into()));
+        };
+        let after = AnalyzedGraph::new(&first.repaired);
+        both(&before, || before.faults(), || after.storages());
+        check_input(&before, pass)?;
+        check_ranks(&before.graph.world, &outcomes)?;
+        let again = Again { as_given: as_given.clone(), ..Again::default() };
+        Ok(judge_outcomes_with(before.clone(), after, pass, policies.clone(), &outcomes, options, again))
+    })
 }
 
 /// Whether each graph stands in the place of its rank: there are no more of them than ranks, and what a graph records
@@ -383,8 +395,8 @@ fn check_ranks(world: &World, outcomes: &[(Option<u32>, &Outcome)]) -> Result<()
 }
 
 /// An outcome with the names that its nodes have in the graph before, where they have others: rules go by names.
-fn named_as_before(before: &Graph, outcome: &Outcome) -> Option<Outcome> {
-    let repaired = rules::named_as(before, &outcome.repaired)?;
+fn named_as_before(before: &Graph, outcome: &Outcome, account: Account) -> Option<Outcome> {
+    let repaired = rules::named_as(before, &outcome.repaired, account)?;
     let unrepaired = outcome.unrepaired.as_ref();
     let unrepaired = unrepaired.map(|graph| rules::named_through(graph, &outcome.repaired, &repaired));
     Some(Outcome { unrepaired, repaired })
@@ -593,7 +605,7 @@ fn evaluators(options: &Options) -> Evaluators {
 }
 
 /// What running the candidate again gave.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Again {
     on_result: Option<Graph>,
     renamed_plan: Option<Vec<Vec<String>>>,

@@ -1,5 +1,6 @@
 //! The door for schedules: a graph and the orders that ranks give it go in, a verdict comes out.
 
+use super::accounts::by_any_account;
 use super::candidate::{Candidate, CandidateExt, Outcome};
 use super::options::schedule_config;
 use super::seen_through::without_bodies;
@@ -156,23 +157,27 @@ pub(crate) fn judge_given(given: &Given) -> Result<Judgement, CannotJudge> {
     let &Given { before: graph, programs, config: pass, outcomes, options, .. } = given;
     let config = schedule_config(pass).map_err(CannotJudge::Pass)?;
     let promises = promises_of(pass)?;
-    let mut ranks = ranks_recorded(graph, programs, outcomes)?;
-    let named: Vec<Option<Graph>> = ranks.iter().map(|(_, before, after)| named_as(before, after)).collect();
-    for ((_, _, after), named) in ranks.iter_mut().zip(&named) {
-        *after = named.as_ref().unwrap_or(*after);
-    }
-    check_ranks(&ranks)?;
-    let mut evidence = Evidence::per_rank(&ranks, promises);
-    if !programs.is_empty() {
-        check_programs(&evidence)?;
-    }
-    if evidence.promises.exact {
-        evidence.expected_orders = expected(&evidence, &config, options.references);
-    }
-    if evidence.promises.one_order {
-        evidence.noisy = other_orders(&evidence);
-    }
-    Ok(judgement(&evidence))
+    let ranks = ranks_recorded(graph, programs, outcomes)?;
+    by_any_account(|account| {
+        let named: Vec<Option<Graph>> =
+            ranks.iter().map(|(_, before, after)| named_as(before, after, account)).collect();
+        let mut ranks = ranks.clone();
+        for ((_, _, after), named) in ranks.iter_mut().zip(&named) {
+            *after = named.as_ref().unwrap_or(*after);
+        }
+        check_ranks(&ranks)?;
+        let mut evidence = Evidence::per_rank(&ranks, promises.clone());
+        if !programs.is_empty() {
+            check_programs(&evidence)?;
+        }
+        if evidence.promises.exact {
+            evidence.expected_orders = expected(&evidence, &config, options.references);
+        }
+        if evidence.promises.one_order {
+            evidence.noisy = other_orders(&evidence);
+        }
+        Ok(judgement(&evidence))
+    })
 }
 
 /// The orders of ranks whose graph before is the first rank's: the first rank of each outcome.

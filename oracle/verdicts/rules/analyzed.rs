@@ -176,6 +176,15 @@ impl<'a> AnalyzedGraph<'a> {
         self.is_wait(id) && self.edges.inputs(id).iter().any(|&input| self.is_wait(input))
     }
 
+    /// Whether a node waits for what has been waited for before it, by a wait of the same value or of its result: it does
+    /// nothing.
+    pub(super) fn waits_for_nothing(&self, id: NodeId) -> bool {
+        let inputs = self.edges.inputs(id);
+        let has_other =
+            |&value: &NodeId| self.edges.users(value).iter().any(|&other| other < id && self.is_wait(other));
+        self.waits_again(id) || (self.is_wait(id) && inputs.iter().any(has_other))
+    }
+
     /// Who reads what a wait gives, other waits aside: then who reads these.
     pub(super) fn readers_of_wait(&self, id: NodeId) -> Vec<NodeId> {
         let (mut readers, mut open) = (Vec::new(), vec![id]);

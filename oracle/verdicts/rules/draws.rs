@@ -4,8 +4,10 @@
 //! changes what is drawn later, in this graph and behind it. What each value is used for, `rewrite/values` compares.
 //! An operator of which nothing is known may draw: whether a draw may pass it is not known either. Nor is how many
 //! numbers a draw takes, which may depend on its arguments: those of a draw that is read are compared with its value,
-//! and where a draw that nobody reads has others, the rule is undecided.
+//! and where a draw that nobody reads has others, the rule is undecided. What is read must have the same draws before
+//! it, of each generator and in any order.
 
+use super::partition::live;
 use super::{AnalyzedGraph, Checked, Code, Evidence, Restreamed, Stage};
 use crate::analysis::Draws;
 use crate::analysis::origin::Origin;
@@ -71,12 +73,79 @@ pub(super) fn draws_kept(evidence: &Evidence) -> Checked {
             .expected(format!("before, there are {}", words(before)))
             .observed(format!("after, there are {}", words(after)))
     };
-    if changed.is_empty()
-        && let Some(why) = passes_unknown(evidence).or_else(|| draws_otherwise(evidence, &old, &new))
-    {
-        return Checked::undecided(Code::UncertainDependence, why);
+    if !changed.is_empty() {
+        return Checked::Findings(changed.iter().map(finding).collect());
     }
-    Checked::Findings(changed.iter().map(finding).collect())
+    let moved = moved(evidence, [&old, &new]);
+    if let Some(moved) = moved.iter().find(|moved| moved.is_certain) {
+        return Checked::Findings(vec![moved.finding(evidence)]);
+    }
+    let why = moved.first().map(|moved| moved.why(evidence));
+    let why = why.or_else(|| passes_unknown(evidence)).or_else(|| draws_otherwise(evidence, &old, &new));
+    why.map_or(Checked::Findings(Vec::new()), |why| Checked::undecided(Code::UncertainDependence, why))
+}
+
+/// A draw that is read, with other draws before it than before.
+struct Moved<'d> {
+    old: NodeId,
+    new: NodeId,
+    generator: &'d str,
+    /// Whether each number moves the generator on, as on the host. Elsewhere a kernel takes them by the block.
+    is_certain: bool,
+}
+
+impl Moved<'_> {
+    fn finding(&self, evidence: &Evidence) -> super::Finding {
+        let name = evidence.after.graph.name(self.new);
+        evidence
+            .finding("rewrite/draws", Stage::After, format!("{name} draws behind other draws than before"))
+            .before_nodes(evidence, [self.old])
+            .after_nodes(evidence, [self.new])
+            .fact(format!("each number that is drawn moves the generator of {} on", self.generator))
+            .expected("before it, as many numbers are drawn of each kind as before")
+            .observed("they are others")
+    }
+
+    fn why(&self, evidence: &Evidence) -> String {
+        let name = evidence.after.graph.name(self.new);
+        format!("{name} draws behind other draws than before: how far they move the generator is not known")
+    }
+}
+
+/// The draws that are read and have others before them, in the order of generators.
+fn moved<'d>(evidence: &Evidence, [old, new]: [&'d BTreeMap<String, Vec<Drawn>>; 2]) -> Vec<Moved<'d>> {
+    let sides = [&evidence.before, &evidence.after];
+    let is_read = sides.map(|side| live(side));
+    let [old, new] = [old, new].map(|of| {
+        let mut lists: BTreeMap<&str, Vec<(NodeId, (&String, &Drawn))>> = BTreeMap::new();
+        for (operator, drawn) in
+            of.iter().flat_map(|(name, list)| list.iter().map(move |drawn| (name, drawn)))
+        {
+            lists.entry(&drawn.what.1).or_default().push((drawn.node, (operator, drawn)));
+        }
+        lists.values_mut().for_each(|list| list.sort_by_key(|(node, _)| *node));
+        lists
+    });
+    let mut moved = Vec::new();
+    for (generator, list) in new {
+        let Some(before) = old.get(generator) else { continue };
+        // How many more of each kind stand before this place after than before.
+        let mut more: BTreeMap<(&String, &What), i64> = BTreeMap::new();
+        for (&(old, (left, gone)), &(new, (right, come))) in before.iter().zip(&list) {
+            if !more.is_empty() && (is_read[0][old.index()] || is_read[1][new.index()]) {
+                moved.push(Moved { old, new, generator, is_certain: generator == "cpu" });
+                break;
+            }
+            for (kind, by) in [((left, &gone.what), -1), ((right, &come.what), 1)] {
+                let count = more.entry(kind).or_insert(0);
+                *count += by;
+                if *count == 0 {
+                    more.remove(&kind);
+                }
+            }
+        }
+    }
+    moved
 }
 
 /// A draw that changed places with an operator of which nothing is known.
@@ -93,18 +162,29 @@ fn passes_unknown(evidence: &Evidence) -> Option<String> {
     })
 }
 
-/// A draw that nobody reads, with numbers that no draw before has: how far it moves its generator may depend on them.
+/// A draw that nobody reads, with numbers that no draw before has, or of another tensor: how far it moves its generator
+/// may depend on them.
 fn draws_otherwise(
     evidence: &Evidence,
     old: &BTreeMap<String, Vec<Drawn>>,
     new: &BTreeMap<String, Vec<Drawn>>,
 ) -> Option<String> {
     let (before, after) = (&evidence.before, &evidence.after);
+    let is_read = live(after);
+    let of = &evidence.correspondence;
+    let twin = |argument: &NodeId| of.before_of.get(argument.index()).copied().flatten();
     let is_new = |target: &String, drawn: &&Drawn| {
         let own = numbers(after, drawn.node);
-        let same = |other: &Drawn| other.what == drawn.what && numbers(before, other.node) == own;
-        evidence.after.edges.users(drawn.node).is_empty()
-            && !old.get(target).is_some_and(|list| list.iter().any(same))
+        let takes_more = TAKE_BY_VALUE.iter().any(|name| target.starts_with(name));
+        let arguments: Vec<_> = after.edges.inputs(drawn.node).iter().map(twin).collect();
+        let is_of_same = |other: NodeId| {
+            !takes_more
+                || before.edges.inputs(other).iter().map(|&input| Some(input)).eq(arguments.iter().copied())
+        };
+        let same = |other: &Drawn| {
+            other.what == drawn.what && numbers(before, other.node) == own && is_of_same(other.node)
+        };
+        !is_read[drawn.node.index()] && !old.get(target).is_some_and(|list| list.iter().any(same))
     };
     let found = new.iter().find_map(|(target, list)| list.iter().find(|drawn| is_new(target, drawn)));
     found.map(|drawn| {
@@ -112,6 +192,11 @@ fn draws_otherwise(
         format!("nobody reads {name}, and its arguments are others: how many numbers it takes may be too")
     })
 }
+
+/// Operators that take as many numbers from the generator as the tensors that they are given ask for. Source:
+/// `aten/src/ATen/native/Distributions.cpp`.
+const TAKE_BY_VALUE: [&str; 5] =
+    ["aten.multinomial", "aten.poisson", "aten.binomial", "aten._standard_gamma", "aten._sample_dirichlet"];
 
 /// The numbers that a call is given, by parameter where these are known.
 fn numbers(side: &AnalyzedGraph, id: NodeId) -> Vec<(String, Value)> {
@@ -157,10 +242,12 @@ fn are_restreamed(evidence: &Evidence) -> bool {
 
 /// One draw.
 struct Drawn {
-    /// How many numbers, from which generator, of which dtype, and of which symbolic sizes.
-    what: (Option<i64>, String, Option<Dtype>, Vec<String>),
+    what: What,
     node: NodeId,
 }
+
+/// How many numbers, from which generator, of which dtype, and of which symbolic sizes.
+type What = (Option<i64>, String, Option<Dtype>, Vec<String>);
 
 /// The sizes of a tensor that are symbolic, each in its normal form.
 fn symbolic_sizes(graph: &Graph, tensor: &Tensor) -> Vec<String> {

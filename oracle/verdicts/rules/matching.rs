@@ -12,11 +12,15 @@
 //!   operator, is the same node too, whatever its own arguments have become;
 //! - nodes that nobody reads, such as writes, by their first matched argument;
 //! - what is left between two ends that are both new, such as gathered weights and reduced gradients, by those arguments
-//!   that are matched, where the record of the result is the same.
+//!   that are matched, where the record of the result is the same;
+//! - calls of which nothing is known, in list order.
 //!
-//! Between equal calls what they find in memory decides, then names do, then order. Of two accounts of a pass, by names
-//! and by structure, the one is taken by which the pass changed less; names win ties. A few passes through both lists,
-//! each linear.
+//! Between equal calls what they find in memory decides, then how they are used, then names, then order. Of two accounts
+//! of a pass, by names and by structure, the one is taken by which the pass changed less; names win ties. A few passes
+//! through both lists, each linear.
+//!
+//! A pass is right if there is any account by which it is: names are its to choose, and equal calls may stand for one
+//! another. So where the likeliest account convicts, others are asked, by structure alone (see [`Account`]).
 //!
 //! # What it does not do
 //!
@@ -39,14 +43,32 @@ const ROUNDS: usize = 3;
 /// Equal calls that are looked through for one whose name is not spoken for.
 const MOST_EQUAL: usize = 32;
 
+/// How it is told which node is which.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Account {
+    /// By names or by structure, whichever has the pass change less.
+    Likeliest,
+    /// By structure alone. Of equal calls the one that is used alike.
+    Use,
+    /// By structure alone. Of equal calls the first.
+    Order,
+    /// As by use, and equal calls after are one: a pass may compute twice what was computed once.
+    Once,
+}
+
+impl Account {
+    /// Those that are asked where the likeliest one convicts.
+    pub(crate) const OTHERS: [Account; 3] = [Account::Use, Account::Order, Account::Once];
+}
+
 /// The graph after with its nodes named as in the graph before; `None` where its names fit as they are.
-pub(crate) fn named_as(before: &Graph, after: &Graph) -> Option<Graph> {
+pub(crate) fn named_as(before: &Graph, after: &Graph, account: Account) -> Option<Graph> {
     let inputs = |graph: &Graph| -> Vec<NodeId> {
         graph.ids().filter(|&id| graph.node(id).op == Op::Placeholder).collect()
     };
     let (old, new) = (inputs(before), inputs(after));
     let bound = if old.len() == new.len() { old.into_iter().zip(new).collect() } else { Vec::new() };
-    Both::new(before, after, Whole::Yes, bound, Vec::new()).renamed()
+    Both::new(before, after, Whole::Yes, bound, Vec::new(), account).renamed()
 }
 
 /// The same for a part of a graph. `bound` says which node of the whole is handed to which input, `returned` which node
@@ -56,8 +78,9 @@ pub(super) fn part_named_as(
     part: &Graph,
     bound: Vec<(NodeId, NodeId)>,
     returned: Vec<(NodeId, NodeId)>,
+    account: Account,
 ) -> Option<Graph> {
-    Both::new(whole, part, Whole::No, bound, returned).renamed()
+    Both::new(whole, part, Whole::No, bound, returned, account).renamed()
 }
 
 /// `graph` with the names that the nodes of `original` have in `renamed`.
@@ -143,6 +166,7 @@ struct Both<'g> {
     before: &'g Graph,
     after: &'g Graph,
     whole: Whole,
+    account: Account,
     bound: Vec<(NodeId, NodeId)>,
     /// What a part returns in place of what.
     returned: Vec<(NodeId, NodeId)>,
@@ -156,11 +180,14 @@ struct Both<'g> {
     uses: OnceCell<(Vec<Uses>, Vec<Uses>)>,
 }
 
-/// What uses a node, as numbers: its users, those with their users, and so on.
-type Uses = [u64; DEEPEST_USE];
+/// Chains of users, as numbers, in increasing order.
+type Uses = Vec<u64>;
 
 /// How many users in a row are looked at.
-const DEEPEST_USE: usize = 3;
+const LONGEST_CHAIN: usize = 3;
+
+/// How many chains of one node are looked at.
+const MOST_CHAINS: usize = 8;
 
 impl<'g> Both<'g> {
     fn new(
@@ -169,14 +196,16 @@ impl<'g> Both<'g> {
         whole: Whole,
         bound: Vec<(NodeId, NodeId)>,
         returned: Vec<(NodeId, NodeId)>,
+        account: Account,
     ) -> Both<'g> {
         let targets = after.targets().map(|text| before.find_target(text)).collect();
         let (old, new) = (References::new(before), References::new(after));
         let calls = Calls::new(before, after);
-        Both {
+        let mut both = Both {
             before,
             after,
             whole,
+            account,
             bound,
             returned,
             old,
@@ -185,13 +214,63 @@ impl<'g> Both<'g> {
             targets,
             analyzed: OnceCell::new(),
             uses: OnceCell::new(),
+        };
+        if account == Account::Once {
+            both.take_equal_calls_for_one();
         }
+        both
+    }
+
+    /// Has whoever takes a pure call after that is the same as an earlier one take that one.
+    fn take_equal_calls_for_one(&mut self) {
+        let side = &self.analyzed().1;
+        let storages = side.storages();
+        let is_settled = |id: NodeId| {
+            let mut reads = storages.accesses_by(id).iter().map(|access| access.part.storage);
+            reads.all(|storage| storages.storage(storage).versions == 0)
+        };
+        let is_pure = |id: NodeId| {
+            let info = side.ops.call(self.after, id);
+            info.is_some_and(|info| !info.effect && !info.writes() && info.collective().is_none())
+                && !side.draws(id)
+                && storages.all_parts(id).all(|part| storages.storage(part.storage).versions == 0)
+                && is_settled(id)
+        };
+        let mut first_of: FxHashMap<(u64, Vec<NodeId>), NodeId> = FxHashMap::default();
+        let mut first: Vec<NodeId> = self.after.ids().collect();
+        for id in self.after.ids() {
+            let arguments: Vec<NodeId> =
+                self.new.of(id).iter().map(|&a| first.get(a.index()).copied().unwrap_or(a)).collect();
+            if !is_pure(id) {
+                continue;
+            }
+            let kind = Both::kind(self.after.node(id).target, &self.calls.new_one(id));
+            let same = *first_of.entry((kind, arguments)).or_insert(id);
+            if same == id || self.are_equal_after(same, id) {
+                first[id.index()] = same;
+            }
+        }
+        for argument in &mut self.new.all {
+            *argument = first.get(argument.index()).copied().unwrap_or(*argument);
+        }
+    }
+
+    /// Whether two nodes after are the same call, arguments aside.
+    fn are_equal_after(&self, a: NodeId, b: NodeId) -> bool {
+        let (one, other) = (self.calls.new_one(a), self.calls.new_one(b));
+        let same = |(a, b): (&Word, &Word)| a == b || (a.is_reference() && b.is_reference());
+        self.after.node(a).target == self.after.node(b).target
+            && one.len() == other.len()
+            && one.iter().zip(&other).all(same)
     }
 
     fn renamed(&self) -> Option<Graph> {
         // Two nodes with one name are a fault, which other names would hide.
         if self.after.ids().any(|id| self.after.find(self.after.name(id)) != Some(id)) {
             return None;
+        }
+        if self.account != Account::Likeliest {
+            return Some(self.with_names_of_before(&self.by_structure()));
         }
         // The caller hands over inputs by position, whatever they are called.
         let is_rebound = self.whole == Whole::Yes
@@ -386,15 +465,16 @@ impl<'g> Both<'g> {
         last_writers(&self.analyzed().0, old, &|id| twins.after_of(id).map(|_| id))
     }
 
-    /// How far down the users of two nodes are alike.
-    fn used_alike(&self, old: NodeId, new: NodeId) -> usize {
+    /// How much alike two nodes are used: chains of users that both have, less those that one of them has.
+    fn used_alike(&self, old: NodeId, new: NodeId) -> i64 {
         let (before, after) = self.uses.get_or_init(|| {
             let kinds_after = |id: NodeId| self.targets[self.after.node(id).target.0 as usize];
             let before = uses(&self.analyzed().0, &|id| Some(self.before.node(id).target));
             (before, uses(&self.analyzed().1, &kinds_after))
         });
-        let alike = before[old.index()].iter().zip(&after[new.index()]);
-        alike.take_while(|(a, b)| a == b).count()
+        let (before, after) = (&before[old.index()], &after[new.index()]);
+        let both = before.iter().filter(|chain| after.contains(chain)).count() as i64;
+        3 * both - (before.len() + after.len()) as i64
     }
 
     fn analyzed(&self) -> &(AnalyzedGraph<'g>, AnalyzedGraph<'g>) {
@@ -487,35 +567,63 @@ impl<'g> Both<'g> {
                 break;
             }
         }
-        self.rest_of_effects(&mut twins, &of_before, &of_after);
+        self.rest_in_order(&mut twins, &of_before, &of_after);
         self.bottom_up(&mut twins, &of_after, &mut equal, true);
-        self.rest_by_name(&mut twins);
+        if self.goes_by_names() {
+            self.rest_by_name(&mut twins);
+        }
         twins
     }
 
-    /// Calls that have an effect, and of which nothing else is known: in list order, where as many of a kind are left
-    /// on both sides.
-    fn rest_of_effects(&self, twins: &mut Twins, of_before: &[u64], of_after: &[Option<u64>]) {
-        let (before, after) = self.analyzed();
-        let acts = |graph: &AnalyzedGraph, id: NodeId| {
-            graph.has_own_effect(id) && graph.collectives.launch_at(id).is_none()
+    fn goes_by_names(&self) -> bool {
+        self.account == Account::Likeliest
+    }
+
+    /// The node before of the same name, where names count.
+    fn namesake(&self, new: NodeId) -> Option<NodeId> {
+        self.before.find(self.after.name(new)).filter(|_| self.goes_by_names())
+    }
+
+    /// Calls of which nothing else is known, such as draws and writes that nobody reads: in list order, where as many of
+    /// a kind are left on both sides. Communication too, by the last account only: it may be a bucket's.
+    fn rest_in_order(&self, twins: &mut Twins, of_before: &[u64], of_after: &[Option<u64>]) {
+        let communicates = |graph: &Graph, id: NodeId| {
+            by_target(graph.target(id))
+                .is_some_and(|info| info.collective().is_some() || info.kind == Kind::Wait)
+        };
+        let is_last = self.account == Account::Order;
+        let is_left = |graph: &Graph, id: NodeId| {
+            graph.node(id).op == Op::Call && (is_last || !communicates(graph, id))
         };
         let mut left: BTreeMap<u64, (Vec<NodeId>, Vec<NodeId>)> = BTreeMap::new();
-        for old in self.before.ids().filter(|&id| twins.after_of(id).is_none() && acts(before, id)) {
+        for old in self.before.ids().filter(|&id| twins.after_of(id).is_none() && is_left(self.before, id)) {
             left.entry(of_before[old.index()]).or_default().0.push(old);
         }
-        for new in self.after.ids().filter(|&id| twins.before_of(id).is_none() && acts(after, id)) {
+        for new in self.after.ids().filter(|&id| twins.before_of(id).is_none() && is_left(self.after, id)) {
             if let Some(kind) = of_after[new.index()] {
                 left.entry(kind).or_default().1.push(new);
             }
         }
-        for (olds, news) in left.into_values().filter(|(olds, news)| olds.len() == news.len()) {
-            for (old, new) in olds.into_iter().zip(news) {
-                if self.is_same_call(old, new) && self.has_same_record(old, new) {
-                    twins.pair(old, new);
-                }
+        let as_many = left.into_values().filter(|(olds, news)| olds.len() == news.len());
+        let mut pairs: Vec<(NodeId, NodeId)> =
+            as_many.flat_map(|(olds, news)| news.into_iter().zip(olds)).collect();
+        pairs.sort_unstable();
+        for (new, old) in pairs {
+            if self.has_same_record(old, new) && self.fits(twins, old, new) {
+                twins.pair(old, new);
             }
         }
+    }
+
+    /// Whether two nodes are the same operator, and no argument that is known says otherwise.
+    fn fits(&self, twins: &Twins, old: NodeId, new: NodeId) -> bool {
+        let mut arguments = self.old.of(old).iter().zip(self.new.of(new));
+        twins.after_of(old).is_none()
+            && self.is_same_call(old, new)
+            && arguments.all(|(&a, &b)| {
+                twins.after_of(a).is_none_or(|twin| twin == b)
+                    && twins.before_of(b).is_none_or(|twin| twin == a)
+            })
     }
 
     /// Inputs that are bound by nothing, by name; attributes by what they name; the outputs.
@@ -566,10 +674,11 @@ impl<'g> Both<'g> {
                 continue;
             }
             let is_open = |old: &NodeId| twins.after_of(*old).is_none() && self.is_equal(twins, *old, new);
-            let named = self.before.find(self.after.name(new)).filter(is_open);
+            let named = self.namesake(new).filter(is_open);
             // Another node after may have the better right to it, by name.
             let is_spoken_for = |old: NodeId| {
-                self.after.find(self.before.name(old)).is_some_and(|other| {
+                let namesake = self.after.find(self.before.name(old)).filter(|_| self.goes_by_names());
+                namesake.is_some_and(|other| {
                     other != new && twins.before_of(other).is_none() && self.is_equal(twins, old, other)
                 })
             };
@@ -586,7 +695,11 @@ impl<'g> Both<'g> {
                 let finds_it = |old: &NodeId| self.found_before(twins, *old) == state;
                 let candidates: Vec<NodeId> = candidates.filter(is_open).filter(finds_it).collect();
                 // Of several that are used alike, the first.
-                candidates.into_iter().rev().max_by_key(|&old| self.used_alike(old, new))
+                let used_alike = |&old: &NodeId| match self.account {
+                    Account::Order => 0,
+                    _ => self.used_alike(old, new),
+                };
+                candidates.into_iter().rev().max_by_key(used_alike)
             });
             // Where there are too many to look at, names decide nothing.
             let any = || class.front().copied().filter(|old| class.len() > MOST_EQUAL && is_open(old));
@@ -612,7 +725,7 @@ impl<'g> Both<'g> {
                         && self.is_same_call(old, new)
                 });
                 named.sort_unstable();
-                let own_name = |old: NodeId| self.before.name(old) == self.after.name(new);
+                let own_name = |old: NodeId| self.namesake(new) == Some(old);
                 let best = named
                     .chunk_by(|a, b| a == b)
                     .max_by_key(|chunk| (chunk.len(), own_name(chunk[0]), std::cmp::Reverse(chunk[0])));
@@ -661,20 +774,8 @@ impl<'g> Both<'g> {
             while class.front().is_some_and(|&old| twins.after_of(old).is_some()) {
                 class.pop_front();
             }
-            let fits = |old: &NodeId| {
-                let mut arguments = self.old.of(*old).iter().zip(self.new.of(new));
-                twins.after_of(*old).is_none()
-                    && self.is_same_call(*old, new)
-                    && self.has_same_record(*old, new)
-                    && arguments.all(|(&a, &b)| twins.after_of(a).is_none_or(|twin| twin == b))
-                    && self
-                        .old
-                        .of(*old)
-                        .iter()
-                        .zip(self.new.of(new))
-                        .all(|(&a, &b)| twins.before_of(b).is_none_or(|twin| twin == a))
-            };
-            let named = self.before.find(self.after.name(new)).filter(fits);
+            let fits = |old: &NodeId| self.fits(twins, *old, new) && self.has_same_record(*old, new);
+            let named = self.namesake(new).filter(fits);
             let first = || class.iter().take(MOST_EQUAL).copied().find(fits);
             if let Some(old) = named.or_else(first) {
                 twins.pair(old, new);
@@ -723,7 +824,7 @@ impl<'g> Both<'g> {
             }
             let mut arguments = self.new.of(new).iter().map(|&b| twins.before_of(b));
             let Some(class) = key(kind, &mut arguments).and_then(|key| open.get_mut(&key)) else { continue };
-            let named = self.before.find(self.after.name(new));
+            let named = self.namesake(new);
             let Some(last) = class.len().checked_sub(1) else { continue };
             let near = || (0..class.len()).rev().take(MOST_EQUAL);
             // What is not known yet is at least the same operator.
@@ -813,19 +914,26 @@ fn last_writers(
     reads.filter(is_written).filter_map(last).collect()
 }
 
-/// For each node what uses it, by target.
+/// For each node the chains of users that begin at it, by target, as numbers; of many the least.
 fn uses(graph: &AnalyzedGraph, target: &dyn Fn(NodeId) -> Option<TargetId>) -> Vec<Uses> {
-    let mut uses: Vec<Uses> = vec![[0; DEEPEST_USE]; graph.graph.len()];
-    for depth in 0..DEEPEST_USE {
-        let of = |user: NodeId| {
-            let mut state = FxHasher::default();
-            target(user).map(|target| target.0).hash(&mut state);
-            depth.checked_sub(1).map(|depth| uses[user.index()][depth]).hash(&mut state);
-            state.finish()
+    let mut uses: Vec<Uses> = vec![Uses::new(); graph.graph.len()];
+    for _ in 0..LONGEST_CHAIN {
+        let longer = |id: NodeId| {
+            let mut chains = BTreeSet::new();
+            for &user in graph.edges.users(id) {
+                let mut first = FxHasher::default();
+                target(user).map(|target| target.0).hash(&mut first);
+                let chain = |rest: &u64| {
+                    let mut state = first.clone();
+                    rest.hash(&mut state);
+                    state.finish()
+                };
+                chains.insert(first.finish());
+                chains.extend(uses[user.index()].iter().map(chain));
+            }
+            chains.into_iter().take(MOST_CHAINS).collect()
         };
-        let sum = |id| graph.edges.users(id).iter().fold(0, |sum: u64, &user| sum.wrapping_add(of(user)));
-        let at_depth: Vec<u64> = graph.graph.ids().map(sum).collect();
-        uses.iter_mut().zip(at_depth).for_each(|(uses, sum)| uses[depth] = sum);
+        uses = graph.graph.ids().map(longer).collect();
     }
     uses
 }

@@ -83,7 +83,7 @@ pub use exposure::CostModel;
 pub use finding::{Finding, NodeMention, Severity, Stage};
 pub(crate) use graph::contradicting_records;
 pub use groups::MovedGroup;
-pub(crate) use matching::{named_as, named_through};
+pub(crate) use matching::{Account, named_as, named_through};
 pub(crate) use order::foreign_unrepaired;
 pub use policies::{Caps, JUDGE_OPTIONS, Policies, REWRITE_OPTIONS};
 pub use proved::Evaluated;
@@ -435,8 +435,9 @@ pub static CATALOGUE: &[Rule<Rewrites>] = &[
     Rule {
         id: "rewrite/draws",
         severity: Severity::Soundness,
-        passes: REWRITE,
-        statement: "As many random numbers are drawn as before, by the same operators.",
+        passes: REWRITES,
+        statement: "As many random numbers are drawn as before, by the same operators, and as many of each kind before \
+                    each draw that is read.",
         reason: "Each draw moves the generator on: what is drawn later depends on it.",
         check: draws::draws_kept,
     },

@@ -16,7 +16,9 @@ use super::{
     AnalyzedGraph, Checked, Code, Evidence, MovedGroup, RankOutcome, Reason, Stage, evidence, executed,
     groups, layout, loosened, proved, recorded,
 };
-use crate::graph::{Graph, NodeId, Op, Out};
+use crate::analysis::Access;
+use crate::graph::{Graph, NodeId, Op, Out, Value};
+use crate::ops::Kind;
 use crate::semantics::{Nearness, Numerics, Question};
 use crate::words;
 use rustc_hash::FxHashSet;
@@ -410,7 +412,8 @@ pub(super) fn outputs_equal(evidence: &Evidence) -> Checked {
 
 /// What inputs and constants hold in the end is equal.
 pub(super) fn state_equal(evidence: &Evidence) -> Checked {
-    let findings = constants_written_once_more_or_less(evidence);
+    let mut findings = constants_written_once_more_or_less(evidence);
+    findings.extend(resized(evidence));
     match findings.is_empty() {
         true => equal(evidence, "rewrite/state", Some(Observed::State), BEFORE_AND_AFTER),
         false => Checked::Findings(findings),
@@ -442,6 +445,48 @@ fn constants_written_once_more_or_less(evidence: &Evidence) -> Vec<super::Findin
         }
     }
     findings
+}
+
+/// Inputs and constants that both graphs give other sizes in memory last. Where one of them resizes nothing, how large it
+/// was is not known.
+fn resized(evidence: &Evidence) -> Vec<super::Finding> {
+    let [before, after] = [&evidence.before, &evidence.after].map(|side| last_sizes(side));
+    let differs = |(place, &(old, size)): (&(bool, usize), &(NodeId, i64))| {
+        let &(new, now) = after.get(place)?;
+        (now != size).then_some((old, size, new, now))
+    };
+    let found = before.iter().filter_map(differs).map(|(old, size, new, now)| {
+        let name =
+            evidence.before.graph.name(evidence.before.graph.inputs(old).first().copied().unwrap_or(old));
+        evidence
+            .finding("rewrite/state", Stage::After, format!("{name} has other memory in the end"))
+            .before_nodes(evidence, [old])
+            .after_nodes(evidence, [new])
+            .expected(format!("the storage of {name} has {size} bytes in the end"))
+            .observed(format!("after, it has {now}"))
+    });
+    found.collect()
+}
+
+/// For each input (true) and constant (false), by its place among those, the call that resizes its storage last, with the bytes.
+fn last_sizes(side: &AnalyzedGraph) -> BTreeMap<(bool, usize), (NodeId, i64)> {
+    let (graph, storages) = (side.graph, side.storages());
+    let mut sizes = BTreeMap::new();
+    for op in [Op::Placeholder, Op::GetAttr] {
+        for (place, input) in graph.ids().filter(|&id| graph.node(id).op == op).enumerate() {
+            let Some(storage) = storages.storage_of(input) else { continue };
+            let resizes = |access: &&Access| {
+                side.ops.call(graph, access.node).is_some_and(|info| info.kind == Kind::Resize)
+            };
+            let last = storages.accesses_of(storage).filter(resizes).last();
+            if let Some(access) = last.filter(|access| access.part.certain)
+                && let Some(Value::Int(bytes)) = graph.argument(access.node, 1, "new_size")
+            {
+                sizes.insert((op == Op::Placeholder, place), (access.node, bytes));
+            }
+        }
+    }
+    sizes
 }
 
 /// The constants that a graph writes to or may write to, each with the first node that certainly does.

@@ -8,6 +8,7 @@ use candidate::judge_given;
 pub(crate) use candidate::{judge_candidate, judge_pairs};
 pub use replay::{StageGraphs, forward_outputs, judge_replay, stages, trace_again};
 
+use super::accounts::by_any_account;
 use super::seen_through::told_apart;
 use super::{CannotJudge, Judgement, Options, References, Values, evaluators, undecided, verdict};
 use crate::case::Case;
@@ -17,7 +18,7 @@ use crate::ops::shape::complete;
 use crate::rules::partition::{
     self, CutNetwork, Further, PartitionConfig, PartitionEvidence, compose, returned_keys, with_flat_output,
 };
-use crate::rules::{self, AnalyzedGraph, OnRanks};
+use crate::rules::{self, Account, AnalyzedGraph, OnRanks};
 
 /// What the options of a pass say to the judge.
 pub(super) fn config(pass: &PassConfig) -> Result<PartitionConfig, CannotJudge> {
@@ -136,6 +137,19 @@ fn judge_parts(
         (rank, changed_f.as_ref().unwrap_or(f), changed_b.as_ref().unwrap_or(b))
     });
     let further = Further { ranks: ranks.collect(), ..further };
+    by_any_account(|account| judge_named(joint, forward, backward, config, further.clone(), options, account))
+}
+
+/// The same by one account of which node is which.
+fn judge_named(
+    joint: &Graph,
+    forward: &Graph,
+    backward: &Graph,
+    config: &PartitionConfig,
+    further: Further,
+    options: &Options,
+    account: Account,
+) -> Result<Judgement, CannotJudge> {
     let joint = AnalyzedGraph::new(joint);
     let unfit: Vec<String> =
         joint.faults().iter().filter(|fault| fault.is_fatal()).map(ToString::to_string).collect();
@@ -151,7 +165,9 @@ fn judge_parts(
     let pairs = distinct((forward, backward), &further.ranks);
     let named: Vec<_> = pairs
         .iter()
-        .map(|(_, forward, backward)| partition::parts_named_as(graph, forward, backward, forward_outputs))
+        .map(|(_, forward, backward)| {
+            partition::parts_named_as(graph, forward, backward, forward_outputs, account)
+        })
         .collect();
     let pairs: Vec<(Vec<u32>, &Graph, &Graph)> = pairs
         .into_iter()

@@ -62,6 +62,7 @@ pub enum BackwardInput {
 }
 
 /// An earlier partition that this one is to repeat.
+#[derive(Clone)]
 pub struct Earlier<'a> {
     /// Its joint graph.
     pub joint: &'a Graph,
@@ -100,7 +101,7 @@ pub struct CutEdge {
 }
 
 /// What is known beyond one triple. Rules that need what is missing say so.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Further<'a> {
     /// The two parts on other ranks of one SPMD program: (rank, forward, backward).
     pub ranks: Vec<(u32, &'a Graph, &'a Graph)>,

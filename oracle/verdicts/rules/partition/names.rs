@@ -3,7 +3,7 @@
 //! Forward's inputs are the joint graph's without those that only backward gets; backward's are what forward saves, and
 //! then those. All are bound by position, as the runtime hands them over.
 
-use super::super::matching::part_named_as;
+use super::super::matching::{Account, part_named_as};
 use super::compose::{is_generator_input, item_of_added, returned};
 use super::evidence::{ValueClass, class_of, is_backward_only, is_tangent};
 use crate::graph::{Graph, NodeId, Op, Value};
@@ -15,13 +15,14 @@ pub(crate) fn parts_named_as(
     forward: &Graph,
     backward: &Graph,
     forward_outputs: usize,
+    account: Account,
 ) -> (Option<Graph>, Option<Graph>) {
     let returns = returned(joint);
     let (of_forward, of_backward) = returns.split_at(forward_outputs.min(returns.len()));
     let (given, later): (Vec<NodeId>, Vec<NodeId>) =
         inputs(joint).into_iter().partition(|&id| !is_backward_only(joint, id));
     let named_forward =
-        part_named_as(joint, forward, bound(&given, forward), both(of_forward, &returned(forward)));
+        part_named_as(joint, forward, bound(&given, forward), both(of_forward, &returned(forward)), account);
     let known = named_forward.as_ref().unwrap_or(forward);
 
     let saved = returned(known).into_iter().skip(forward_outputs).filter_map(node);
@@ -41,7 +42,8 @@ pub(crate) fn parts_named_as(
     let expected: Vec<Option<NodeId>> = of_joint.chain(tangents.into_iter().chain(rest).map(Some)).collect();
     let bound = bound(&expected, backward);
     let is_known = bound.iter().filter_map(|&(expected, id)| Some((expected?, id))).collect();
-    let mut named_backward = part_named_as(joint, backward, is_known, both(of_backward, &returned(backward)));
+    let mut named_backward =
+        part_named_as(joint, backward, is_known, both(of_backward, &returned(backward)), account);
     // What forward hands over and the joint graph does not have goes by forward's name.
     let own: Vec<(NodeId, &str)> = handed
         .iter()
