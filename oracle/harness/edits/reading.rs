@@ -61,7 +61,7 @@ impl<'a> Reading<'a> {
         let before = if is_in_order(before) { before } else { graph };
         let old = Old::new(before);
         let twins: Vec<Option<NodeId>> = graph.ids().map(|id| twin(before, graph, id)).collect();
-        let values = values(before, graph, &twins);
+        let values = values(before, graph, &twins, part);
         let known = |id: NodeId| values[id.index()].map(|value| old.sources.of(value));
         let sources = Sources::new(graph, &ops, &storages, old.count, &known);
         let own = own(graph, &ops, &storages);
@@ -301,12 +301,12 @@ fn same_record(before: &Graph, twin: NodeId, graph: &Graph, id: NodeId) -> bool 
 }
 
 /// The node before the pass whose value each node has: its twin, or what a twin's reader read in its place.
-fn values(before: &Graph, graph: &Graph, twins: &[Option<NodeId>]) -> Vec<Option<NodeId>> {
+fn values(before: &Graph, graph: &Graph, twins: &[Option<NodeId>], part: Part) -> Vec<Option<NodeId>> {
     let mut values = twins.to_vec();
     let inputs =
         |graph: &Graph| graph.ids().filter(|&id| graph.node(id).op == Op::Placeholder).collect::<Vec<_>>();
-    // Inputs are bound by position, whatever their names.
-    for (now, old) in inputs(graph).into_iter().zip(inputs(before)) {
+    // Inputs are bound by position, whatever their names; those of backward are what forward hands over.
+    for (now, old) in inputs(graph).into_iter().zip(inputs(before)).filter(|_| part != Part::Backward) {
         values[now.index()] = Some(old);
     }
     for id in graph.ids() {

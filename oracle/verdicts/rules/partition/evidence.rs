@@ -9,7 +9,7 @@ use super::terms::{Term, Terms, TermsOf};
 use super::values::PartitionValues;
 use crate::analysis::storages::Touch;
 use crate::graph::{Graph, NodeId, Op, Out, Value};
-use crate::ops::Kind;
+use crate::ops::{Kind, spelled};
 use rustc_hash::FxHashMap;
 use std::cell::OnceCell;
 use std::sync::Arc;
@@ -358,7 +358,7 @@ impl<'a> PartitionEvidence<'a> {
             return None;
         }
         loop {
-            if let Some(twin) = self.of_forward[at.index()] {
+            if let Some(twin) = self.of_forward[at.index()].or_else(|| self.computed_twice(at)) {
                 return Some((twin, is_whole));
             }
             let info = side.ops.call(side.graph, at)?;
@@ -369,6 +369,21 @@ impl<'a> PartitionEvidence<'a> {
             is_whole &= same(at) == same(input);
             at = input;
         }
+    }
+
+    /// The node of the joint graph that forward computes once more in a call that it adds.
+    fn computed_twice(&self, added: NodeId) -> Option<NodeId> {
+        let side = &self.forward;
+        let info = side.ops.call(side.graph, added)?;
+        if info.effect || info.writes() || info.collective().is_some() || side.draws(added) {
+            return None;
+        }
+        let words = |id| spelled(side.graph, &side.ops, id);
+        let same = |&&other: &&NodeId| {
+            side.graph.target(other) == side.graph.target(added) && words(other) == words(added)
+        };
+        let others = side.edges.users(*side.edges.inputs(added).first()?).iter();
+        others.filter(same).find_map(|other| self.of_forward[other.index()])
     }
 
     /// The calls that both graphs have: the recomputed nodes, in joint order.

@@ -263,11 +263,16 @@ pub(super) fn no_saved_gather(evidence: &PartitionEvidence) -> Checked {
             && !is_region_boundary(evidence, id)
             && !is_item_of_kept_draw(evidence, id)
         {
+            let tagged = graph.name(id);
+            let kept = match tagged == name {
+                true => "forward keeps it for backward".to_string(),
+                false => format!("forward keeps {name} for backward, which holds its bytes"),
+            };
             findings.push(
                 evidence
                     .finding(RULE, format!("{name} is saved"))
                     .nodes(evidence, [name])
-                    .contrast(format!("{name} is tagged MUST_RECOMPUTE"), "forward keeps it for backward"),
+                    .contrast(format!("{tagged} is tagged MUST_RECOMPUTE"), kept),
             );
         }
     }
