@@ -45,6 +45,11 @@ fn what_contradicts_nothing_can_be_cut() {
         "y = sin(primals_1) {recompute: MUST_RECOMPUTE, ac_graph_id: 0, partitioner_tag: must_be_in_forward}\n\
          z = cos(y) {recompute: MUST_RECOMPUTE, ac_graph_id: 1}\ng = mul(tangents_1, y)\noutput (z, g)\n"
             .to_string(),
+        // A view that is to be saved, of what is to be computed again.
+        format!(
+            "n = sin(primals_1) {MUST}\nv = detach(n) {{recompute: MUST_SAVE}}\ny = cos(v)\n\
+             g = mul(tangents_1, v)\noutput (y, g)\n"
+        ),
         // Forward returns the input itself, which backward writes.
         "y = sin(tangents_1)\nc = copy_(primals_1, y) {partitioner_tag: must_be_in_backward}\noutput (c, y)\n"
             .to_string(),
