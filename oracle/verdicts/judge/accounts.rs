@@ -5,6 +5,7 @@
 //! is looked at first; where it convicts of nothing that would hold under any names, others are tried.
 
 use super::{Judgement, Verdict};
+use crate::graph::Graph;
 use crate::rules::Account;
 
 /// Rules that know no node by its name: what they find stands in every account.
@@ -18,11 +19,14 @@ const OF_ANY_NAMES: &[&str] = &[
     "comm/all-ranks-finish",
 ];
 
-/// A judgement by the likeliest account, or by another one that does not convict.
+/// A judgement by the likeliest account, or by another one that does not convict. `named` gives each graph after its
+/// names by an account, where it has others, and `given` those graphs as they are.
 pub(super) fn by_any_account<E>(
-    mut judge: impl FnMut(Account) -> Result<Judgement, E>,
+    given: &[&Graph],
+    named: impl Fn(Account) -> Vec<Option<Graph>>,
+    mut judge: impl FnMut(Vec<Option<Graph>>) -> Result<Judgement, E>,
 ) -> Result<Judgement, E> {
-    let likeliest = judge(Account::Likeliest)?;
+    let likeliest = judge(named(Account::Likeliest))?;
     // What follows from another finding may go with it.
     let stands = match &likeliest.verdict {
         Verdict::Violated(findings) => findings.iter().any(|finding| OF_ANY_NAMES.contains(&finding.rule)),
@@ -31,10 +35,25 @@ pub(super) fn by_any_account<E>(
     if stands {
         return Ok(likeliest);
     }
-    let others = Account::OTHERS.into_iter().filter_map(|account| judge(account).ok());
-    Ok(others.into_iter().find(|other| !is_convicted(other)).unwrap_or(likeliest))
+    let mut tried = vec![names(given, &named(Account::Likeliest))];
+    for account in Account::OTHERS {
+        let other = named(account);
+        let names = names(given, &other);
+        if tried.contains(&names) {
+            continue;
+        }
+        if let Ok(judgement) = judge(other)
+            && !matches!(judgement.verdict, Verdict::Violated(_))
+        {
+            return Ok(judgement);
+        }
+        tried.push(names);
+    }
+    Ok(likeliest)
 }
 
-fn is_convicted(judgement: &Judgement) -> bool {
-    matches!(judgement.verdict, Verdict::Violated(_))
+/// The names of all nodes after.
+fn names(given: &[&Graph], named: &[Option<Graph>]) -> Vec<String> {
+    let graphs = given.iter().zip(named).map(|(given, named)| named.as_ref().unwrap_or(given));
+    graphs.flat_map(|graph| graph.ids().map(|id| graph.name(id).to_string())).collect()
 }

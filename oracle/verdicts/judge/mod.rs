@@ -35,7 +35,7 @@ use crate::rules::worker::{Class, Failure};
 use crate::rules::{
     self, AnalyzedGraph, AsGiven, Correspondence, Evidence, Finding, PassKind, Policies, RuleStatus,
 };
-use crate::rules::{Account, Code, Evaluated, Evaluators, Given, OnRanks, RankGraph, Reason};
+use crate::rules::{Code, Evaluated, Evaluators, Given, OnRanks, RankGraph, Reason};
 use crate::threads;
 use allowed::Comparable;
 use candidate::{Candidate, CandidateExt, Outcome, Refusal};
@@ -45,6 +45,7 @@ pub use references::References;
 use remarks::remarked;
 pub use remarks::{Remark, remarks};
 use seen_through::{resting_on_a_record, resting_on_bodies, seen_through};
+use std::borrow::Cow;
 use std::sync::Arc;
 pub use without::Without;
 
@@ -238,13 +239,12 @@ pub(crate) fn judge_run(run: &family::Run) -> Result<Judgement, CannotJudge> {
         let reason = format!("{} gave no outcome", candidate.name());
         return Ok(refused(Code::NoOutcome.because(reason)));
     }
+    let graphs: Vec<&Graph> = outcomes.iter().map(|outcome| &outcome.repaired).collect();
+    let named = |account| graphs.iter().map(|graph| rules::named_as(before.graph, graph, account)).collect();
     let mut ran_again = None;
-    accounts::by_any_account(|account| {
-        let named: Vec<Option<Outcome>> =
-            outcomes.iter().map(|outcome| named_as_before(before.graph, outcome, account)).collect();
-        let known: Vec<&Outcome> =
-            named.iter().zip(&outcomes).map(|(named, given)| named.as_ref().unwrap_or(given)).collect();
-        let of_rank = |(i, &rank)| Some((Some(rank), *known.get(i).or(known.last())?));
+    accounts::by_any_account(&graphs, named, |named| {
+        let outcomes: Vec<Cow<Outcome>> = outcomes.iter().zip(named).map(with_names).collect();
+        let of_rank = |(i, &rank)| Some((Some(rank), &**outcomes.get(i).or(outcomes.last())?));
         let of_ranks: Vec<(Option<u32>, &Outcome)> = ranks.iter().enumerate().filter_map(of_rank).collect();
         let Some(&(_, first)) = of_ranks.first() else {
             let reason = format!("{} gave no outcome", candidate.name());
@@ -337,23 +337,22 @@ pub(crate) fn judge_given(given: &family::Given) -> Result<Judgement, CannotJudg
         None => (before, outcomes),
     };
     let before = Arc::new(AnalyzedGraph::new(before));
-    accounts::by_any_account(|account| {
-        let named: Vec<Option<Outcome>> =
-            outcomes.iter().map(|(_, outcome)| named_as_before(before.graph, outcome, account)).collect();
-        let outcomes: Vec<(Option<u32>, &Outcome)> = outcomes
-            .iter()
-            .zip(&named)
-            .map(|((rank, given), named)| (*rank, named.as_ref().unwrap_or(given)))
-            .collect();
-        let Some(&(_, first)) = outcomes.first() else {
+    let graphs: Vec<&Graph> = outcomes.iter().map(|(_, outcome)| &outcome.repaired).collect();
+    let named = |account| graphs.iter().map(|graph| rules::named_as(before.graph, graph, account)).collect();
+    accounts::by_any_account(&graphs, named, |named| {
+        let given = outcomes.iter().map(|(_, outcome)| outcome);
+        let of_ranks: Vec<Cow<Outcome>> = given.zip(named).map(with_names).collect();
+        let ranks = outcomes.iter().map(|(rank, _)| *rank);
+        let of_ranks: Vec<(Option<u32>, &Outcome)> = ranks.zip(of_ranks.iter().map(|of| &**of)).collect();
+        let Some(&(_, first)) = of_ranks.first() else {
             return Err(CannotJudge::Pass("there is no outcome to judge".into()));
         };
         let after = AnalyzedGraph::new(&first.repaired);
         both(&before, || before.faults(), || after.storages());
         check_input(&before, pass)?;
-        check_ranks(&before.graph.world, &outcomes)?;
+        check_ranks(&before.graph.world, &of_ranks)?;
         let again = Again { as_given: as_given.clone(), ..Again::default() };
-        Ok(judge_outcomes_with(before.clone(), after, pass, policies.clone(), &outcomes, options, again))
+        Ok(judge_outcomes_with(before.clone(), after, pass, policies.clone(), &of_ranks, options, again))
     })
 }
 
@@ -395,11 +394,11 @@ fn check_ranks(world: &World, outcomes: &[(Option<u32>, &Outcome)]) -> Result<()
 }
 
 /// An outcome with the names that its nodes have in the graph before, where they have others: rules go by names.
-fn named_as_before(before: &Graph, outcome: &Outcome, account: Account) -> Option<Outcome> {
-    let repaired = rules::named_as(before, &outcome.repaired, account)?;
-    let unrepaired = outcome.unrepaired.as_ref();
-    let unrepaired = unrepaired.map(|graph| rules::named_through(graph, &outcome.repaired, &repaired));
-    Some(Outcome { unrepaired, repaired })
+fn with_names((given, named): (&Outcome, Option<Graph>)) -> Cow<'_, Outcome> {
+    let Some(repaired) = named else { return Cow::Borrowed(given) };
+    let unrepaired = given.unrepaired.as_ref();
+    let unrepaired = unrepaired.map(|graph| rules::named_through(graph, &given.repaired, &repaired));
+    Cow::Owned(Outcome { unrepaired, repaired })
 }
 
 /// Judges the outcome recorded in a case.

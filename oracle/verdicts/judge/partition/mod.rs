@@ -18,7 +18,7 @@ use crate::ops::shape::complete;
 use crate::rules::partition::{
     self, CutNetwork, Further, PartitionConfig, PartitionEvidence, compose, returned_keys, with_flat_output,
 };
-use crate::rules::{self, Account, AnalyzedGraph, OnRanks};
+use crate::rules::{self, AnalyzedGraph, OnRanks};
 
 /// What the options of a pass say to the judge.
 pub(super) fn config(pass: &PassConfig) -> Result<PartitionConfig, CannotJudge> {
@@ -137,18 +137,31 @@ fn judge_parts(
         (rank, changed_f.as_ref().unwrap_or(f), changed_b.as_ref().unwrap_or(b))
     });
     let further = Further { ranks: ranks.collect(), ..further };
-    by_any_account(|account| judge_named(joint, forward, backward, config, further.clone(), options, account))
+    let config = config.clone().or_from_file(joint);
+    let pairs = distinct((forward, backward), &further.ranks);
+    let graphs: Vec<&Graph> = pairs.iter().flat_map(|&(_, forward, backward)| [forward, backward]).collect();
+    let named = |account| {
+        let count = config.forward_outputs.unwrap_or(usize::MAX);
+        let parts = graphs.chunks_exact(2);
+        let named = parts.map(|parts| partition::parts_named_as(joint, parts[0], parts[1], count, account));
+        named.flat_map(|(forward, backward)| [forward, backward]).collect()
+    };
+    by_any_account(&graphs, named, |named| {
+        let known = graphs.iter().zip(&named).map(|(given, named)| named.as_ref().unwrap_or(given));
+        let known: Vec<&Graph> = known.collect();
+        let parts = pairs.iter().zip(known.chunks_exact(2));
+        let pairs = parts.map(|((ranks, ..), parts)| (ranks.clone(), parts[0], parts[1])).collect();
+        judge_named(joint, pairs, &config, further.clone(), options)
+    })
 }
 
-/// The same by one account of which node is which.
+/// The same of distinct pairs of parts, each with the ranks that have it, that have the names of the joint graph.
 fn judge_named(
     joint: &Graph,
-    forward: &Graph,
-    backward: &Graph,
+    pairs: Vec<(Vec<u32>, &Graph, &Graph)>,
     config: &PartitionConfig,
     further: Further,
     options: &Options,
-    account: Account,
 ) -> Result<Judgement, CannotJudge> {
     let joint = AnalyzedGraph::new(joint);
     let unfit: Vec<String> =
@@ -156,24 +169,11 @@ fn judge_named(
     if !unfit.is_empty() {
         return Err(CannotJudge::Input(unfit));
     }
-    let config = config.clone().or_from_file(joint.graph);
     let Some(forward_outputs) = config.forward_outputs else {
         let missing = "the joint graph does not say how many of its outputs are forward's (num_fwd_outputs)";
         return Err(CannotJudge::Pass(missing.into()));
     };
     let graph = joint.graph;
-    let pairs = distinct((forward, backward), &further.ranks);
-    let named: Vec<_> = pairs
-        .iter()
-        .map(|(_, forward, backward)| {
-            partition::parts_named_as(graph, forward, backward, forward_outputs, account)
-        })
-        .collect();
-    let pairs: Vec<(Vec<u32>, &Graph, &Graph)> = pairs
-        .into_iter()
-        .zip(&named)
-        .map(|((ranks, f, b), named)| (ranks, named.0.as_ref().unwrap_or(f), named.1.as_ref().unwrap_or(b)))
-        .collect();
     // What is known beyond one pair is held against that of the first rank.
     let of_ranks = pairs.iter().flat_map(|(ranks, f, b)| ranks.iter().map(|&rank| (rank, *f, *b)));
     let further = Further { ranks: of_ranks.filter(|(rank, ..)| *rank > 0).collect(), ..further };
