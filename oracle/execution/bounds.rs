@@ -9,8 +9,8 @@
 //!
 //! # What it does not do
 //!
-//! What is computed on the way to an index may have any value. An input of which a part selects is drawn from all
-//! integers, and so is what selects in an operator without a kernel.
+//! What is computed on the way to an index may have any value. An input of which a part selects, or that is written or
+//! cast to fewer bits before it does, is drawn from all integers, and so is what selects in an operator without a kernel.
 
 use crate::graph::{Dtype, DtypeClass, Graph, NodeId, Op, Value};
 use crate::ops::{Bound, Collective, Kind, Move, Ops, View};
@@ -28,12 +28,15 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// The bounds of a graph's inputs that are indices, in the order of their names.
-    pub fn of(graph: &Graph, ops: &Ops) -> Vec<Bounds> {
+    /// The bounds of a graph's inputs that are indices, in the order of their names. `is_written` says of an input
+    /// whether the graph writes to it.
+    pub fn of(graph: &Graph, ops: &Ops, is_written: &dyn Fn(NodeId) -> bool) -> Vec<Bounds> {
         let mut found: BTreeMap<&str, (i64, i64)> = BTreeMap::new();
         for id in graph.ids() {
             for (index, least, end) in selections(graph, ops, id) {
-                let Some(input) = input_of(graph, ops, index) else { continue };
+                let Some(input) = input_of(graph, ops, index).filter(|&input| !is_written(input)) else {
+                    continue;
+                };
                 let (name, most) = (graph.name(input), most(graph, input));
                 let bounds = found.entry(name).or_insert((least, most));
                 *bounds = (bounds.0.max(least), bounds.1.min(end));
@@ -83,7 +86,8 @@ fn selections(graph: &Graph, ops: &Ops, id: NodeId) -> Vec<(NodeId, i64, i64)> {
         _ => None,
     };
     let is_index = |&(index, ..): &(NodeId, i64, i64)| {
-        graph.tensor_of(index).is_some_and(|tensor| is_integer(tensor.dtype))
+        let tensor = graph.tensor_of(index);
+        tensor.is_some_and(|tensor| is_integer(tensor.dtype) && graph.numel(tensor) != Some(0))
     };
     let mut found = found().unwrap_or_default();
     found.retain(is_index);
@@ -110,7 +114,7 @@ fn input_of(graph: &Graph, ops: &Ops, value: NodeId) -> Option<NodeId> {
         }
         let is_whole = match ops.call(graph, at)?.kind {
             Kind::View(view) => is_whole(view),
-            Kind::Cast => graph.tensor_of(at).is_some_and(|tensor| is_integer(tensor.dtype)),
+            Kind::Cast => widens(graph, at),
             Kind::Move(Move::Clone) | Kind::Wait | Kind::Collective(Collective::AllGather) => true,
             _ => false,
         };
@@ -120,6 +124,13 @@ fn input_of(graph: &Graph, ops: &Ops, value: NodeId) -> Option<NodeId> {
         }
         at = input;
     }
+}
+
+/// Whether a cast of integers keeps every number.
+fn widens(graph: &Graph, cast: NodeId) -> bool {
+    let from = graph.inputs(cast).first().and_then(|&input| graph.tensor_of(input));
+    let both = from.zip(graph.tensor_of(cast));
+    both.is_some_and(|(from, to)| is_integer(to.dtype) && to.dtype.itemsize() >= from.dtype.itemsize())
 }
 
 /// Whether a view shows all elements.
@@ -158,7 +169,7 @@ mod tests {
              output (g1, g2, n, e, b, s, u)\n",
         )
         .unwrap();
-        let found = Bounds::of(&case.graph, &Ops::of(&case.graph));
+        let found = Bounds::of(&case.graph, &Ops::of(&case.graph), &|_| false);
         let found: Vec<_> =
             found.iter().map(|bounds| (bounds.name.as_str(), bounds.least, bounds.end)).collect();
         assert_eq!(found, [("i", 0, 3), ("j", -200, 200), ("k", 0, 128), ("sent", 0, 3)]);

@@ -2,10 +2,11 @@
 //!
 //! A pass may call its nodes as it likes, and of equal calls any may stand for any. So an outcome is right if there is
 //! an account of it, which says what node before each node after is, by which no rule is violated. The likeliest account
-//! is looked at first; where it convicts of nothing that would hold under any names, others are tried.
+//! is looked at first; where it convicts of nothing that would hold under any names, others are tried. None may lose
+//! nodes that the likeliest one finds again: who is gone has no obligations.
 
 use super::{Judgement, Verdict};
-use crate::graph::Graph;
+use crate::graph::{Graph, NodeId};
 use crate::rules::Account;
 
 /// Rules that know no node by its name: what they find stands in every account.
@@ -19,10 +20,10 @@ const OF_ANY_NAMES: &[&str] = &[
     "comm/all-ranks-finish",
 ];
 
-/// A judgement by the likeliest account, or by another one that does not convict. `named` gives each graph after its
-/// names by an account, where it has others, and `given` those graphs as they are.
+/// A judgement by the likeliest account, or by another one that does not convict. `given` are the graphs after as they
+/// are, each behind its graph before, and `named` gives them their names by an account, where they have others.
 pub(super) fn by_any_account<E>(
-    given: &[&Graph],
+    given: &[(&Graph, &Graph)],
     named: impl Fn(Account) -> Vec<Option<Graph>>,
     mut judge: impl FnMut(Vec<Option<Graph>>) -> Result<Judgement, E>,
 ) -> Result<Judgement, E> {
@@ -35,11 +36,12 @@ pub(super) fn by_any_account<E>(
     if stands {
         return Ok(likeliest);
     }
-    let mut tried = vec![names(given, &named(Account::Likeliest))];
+    let first = named(Account::Likeliest);
+    let (kept, mut tried) = (survivors(given, &first), vec![names(given, &first)]);
     for account in Account::OTHERS {
         let other = named(account);
         let names = names(given, &other);
-        if tried.contains(&names) {
+        if tried.contains(&names) || survivors(given, &other) < kept {
             continue;
         }
         if let Ok(judgement) = judge(other)
@@ -52,8 +54,27 @@ pub(super) fn by_any_account<E>(
     Ok(likeliest)
 }
 
+fn each<'g>(
+    given: &'g [(&'g Graph, &'g Graph)],
+    named: &'g [Option<Graph>],
+) -> impl Iterator<Item = (&'g Graph, &'g Graph)> {
+    given.iter().zip(named).map(|(&(before, given), named)| (before, named.as_ref().unwrap_or(given)))
+}
+
 /// The names of all nodes after.
-fn names(given: &[&Graph], named: &[Option<Graph>]) -> Vec<String> {
-    let graphs = given.iter().zip(named).map(|(given, named)| named.as_ref().unwrap_or(given));
-    graphs.flat_map(|graph| graph.ids().map(|id| graph.name(id).to_string())).collect()
+fn names(given: &[(&Graph, &Graph)], named: &[Option<Graph>]) -> Vec<String> {
+    each(given, named).flat_map(|(_, graph)| graph.ids().map(|id| graph.name(id).to_string())).collect()
+}
+
+/// How many nodes after are nodes before.
+fn survivors(given: &[(&Graph, &Graph)], named: &[Option<Graph>]) -> usize {
+    let of_graph = |(before, after): (&Graph, &Graph)| {
+        let survives = |id: &NodeId| {
+            before.find(after.name(*id)).is_some_and(|old| {
+                before.node(old).op == after.node(*id).op && before.target(old) == after.target(*id)
+            })
+        };
+        after.ids().filter(survives).count()
+    };
+    each(given, named).map(of_graph).sum()
 }

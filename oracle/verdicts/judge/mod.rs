@@ -239,10 +239,11 @@ pub(crate) fn judge_run(run: &family::Run) -> Result<Judgement, CannotJudge> {
         let reason = format!("{} gave no outcome", candidate.name());
         return Ok(refused(Code::NoOutcome.because(reason)));
     }
-    let graphs: Vec<&Graph> = outcomes.iter().map(|outcome| &outcome.repaired).collect();
-    let named = |account| graphs.iter().map(|graph| rules::named_as(before.graph, graph, account)).collect();
+    let pairs: Vec<_> = outcomes.iter().map(|outcome| (before.graph, &outcome.repaired)).collect();
+    let named =
+        |account| pairs.iter().map(|(before, after)| rules::named_as(before, after, account)).collect();
     let mut ran_again = None;
-    accounts::by_any_account(&graphs, named, |named| {
+    accounts::by_any_account(&pairs, named, |named| {
         let outcomes: Vec<Cow<Outcome>> = outcomes.iter().zip(named).map(with_names).collect();
         let of_rank = |(i, &rank)| Some((Some(rank), &**outcomes.get(i).or(outcomes.last())?));
         let of_ranks: Vec<(Option<u32>, &Outcome)> = ranks.iter().enumerate().filter_map(of_rank).collect();
@@ -337,9 +338,10 @@ pub(crate) fn judge_given(given: &family::Given) -> Result<Judgement, CannotJudg
         None => (before, outcomes),
     };
     let before = Arc::new(AnalyzedGraph::new(before));
-    let graphs: Vec<&Graph> = outcomes.iter().map(|(_, outcome)| &outcome.repaired).collect();
-    let named = |account| graphs.iter().map(|graph| rules::named_as(before.graph, graph, account)).collect();
-    accounts::by_any_account(&graphs, named, |named| {
+    let pairs: Vec<_> = outcomes.iter().map(|(_, outcome)| (before.graph, &outcome.repaired)).collect();
+    let named =
+        |account| pairs.iter().map(|(before, after)| rules::named_as(before, after, account)).collect();
+    accounts::by_any_account(&pairs, named, |named| {
         let given = outcomes.iter().map(|(_, outcome)| outcome);
         let of_ranks: Vec<Cow<Outcome>> = given.zip(named).map(with_names).collect();
         let ranks = outcomes.iter().map(|(rank, _)| *rank);

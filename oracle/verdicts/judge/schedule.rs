@@ -158,9 +158,9 @@ pub(crate) fn judge_given(given: &Given) -> Result<Judgement, CannotJudge> {
     let config = schedule_config(pass).map_err(CannotJudge::Pass)?;
     let promises = promises_of(pass)?;
     let ranks = ranks_recorded(graph, programs, outcomes)?;
-    let graphs: Vec<&Graph> = ranks.iter().map(|(_, _, after)| *after).collect();
-    let named = |account| ranks.iter().map(|(_, before, after)| named_as(before, after, account)).collect();
-    by_any_account(&graphs, named, |named| {
+    let pairs: Vec<_> = ranks.iter().map(|(_, before, after)| (*before, *after)).collect();
+    let named = |account| pairs.iter().map(|(before, after)| named_as(before, after, account)).collect();
+    by_any_account(&pairs, named, |named| {
         let mut ranks = ranks.clone();
         for ((_, _, after), named) in ranks.iter_mut().zip(&named) {
             *after = named.as_ref().unwrap_or(*after);

@@ -12,7 +12,7 @@ use super::{AnalyzedGraph, Checked, Code, Evidence, Restreamed, Stage};
 use crate::analysis::Draws;
 use crate::analysis::origin::Origin;
 use crate::expression::spelled;
-use crate::graph::{Dim, Dtype, Graph, NodeId, Out, Tensor, Value};
+use crate::graph::{Dim, Dtype, Graph, NodeId, Op, Out, Tensor, Value};
 use crate::ops::{Default, Kind};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -90,7 +90,8 @@ struct Moved<'d> {
     old: NodeId,
     new: NodeId,
     generator: &'d str,
-    /// Whether each number moves the generator on, as on the host. Elsewhere a kernel takes them by the block.
+    /// Whether other numbers are drawn before it, and each moves the generator on, as on the host: elsewhere a kernel
+    /// takes them by the block.
     is_certain: bool,
 }
 
@@ -112,10 +113,44 @@ impl Moved<'_> {
     }
 }
 
+/// The nodes whose elements come to be in a result, without passing through memory that is written.
+fn seen(side: &AnalyzedGraph) -> Vec<bool> {
+    let graph = side.graph;
+    let mut seen = vec![false; graph.len()];
+    for id in graph.ids().rev() {
+        let info = side.ops.call(graph, id);
+        // These take shapes only.
+        let passes_on =
+            info.is_none_or(|info| !matches!(info.kind, Kind::Fill(_) | Kind::Random(_) | Kind::Where));
+        if graph.node(id).op == Op::Output || (seen[id.index()] && passes_on) {
+            graph.for_each_input(id, &mut |input| {
+                if let Some(slot) = seen.get_mut(input.index()) {
+                    *slot = true;
+                }
+            });
+        }
+    }
+    seen
+}
+
+/// How many more draws of each kind there are on one side than on the other, where the numbers differ.
+#[derive(Default)]
+struct Excess<'d>(BTreeMap<(&'d String, &'d What, String), i64>);
+
+impl<'d> Excess<'d> {
+    fn add(&mut self, kind: (&'d String, &'d What, String), by: i64) {
+        let count = self.0.entry(kind.clone()).or_insert(0);
+        *count += by;
+        if *count == 0 {
+            self.0.remove(&kind);
+        }
+    }
+}
+
 /// The draws that are read and have others before them, in the order of generators.
 fn moved<'d>(evidence: &Evidence, [old, new]: [&'d BTreeMap<String, Vec<Drawn>>; 2]) -> Vec<Moved<'d>> {
     let sides = [&evidence.before, &evidence.after];
-    let is_read = sides.map(|side| live(side));
+    let (is_read, is_seen) = (sides.map(|side| live(side)), sides.map(|side| seen(side)));
     let [old, new] = [old, new].map(|of| {
         let mut lists: BTreeMap<&str, Vec<(NodeId, (&String, &Drawn))>> = BTreeMap::new();
         for (operator, drawn) in
@@ -129,19 +164,20 @@ fn moved<'d>(evidence: &Evidence, [old, new]: [&'d BTreeMap<String, Vec<Drawn>>;
     let mut moved = Vec::new();
     for (generator, list) in new {
         let Some(before) = old.get(generator) else { continue };
-        // How many more of each kind stand before this place after than before.
-        let mut more: BTreeMap<(&String, &What), i64> = BTreeMap::new();
+        // How many more of each kind stand before this place after than before, with the arguments and without.
+        let (mut called, mut drawn) = (Excess::default(), Excess::default());
         for (&(old, (left, gone)), &(new, (right, come))) in before.iter().zip(&list) {
-            if !more.is_empty() && (is_read[0][old.index()] || is_read[1][new.index()]) {
-                moved.push(Moved { old, new, generator, is_certain: generator == "cpu" });
+            if !called.0.is_empty() && (is_read[0][old.index()] || is_read[1][new.index()]) {
+                let is_returned = is_seen[0][old.index()] && is_seen[1][new.index()];
+                let is_certain = generator == "cpu" && !drawn.0.is_empty() && is_returned;
+                moved.push(Moved { old, new, generator, is_certain });
                 break;
             }
-            for (kind, by) in [((left, &gone.what), -1), ((right, &come.what), 1)] {
-                let count = more.entry(kind).or_insert(0);
-                *count += by;
-                if *count == 0 {
-                    more.remove(&kind);
-                }
+            let kinds = [(0, left, gone, -1), (1, right, come, 1)];
+            for (side, operator, one, by) in kinds {
+                let arguments = format!("{:?}", numbers(sides[side], one.node));
+                called.add((operator, &one.what, arguments), by);
+                drawn.add((operator, &one.what, String::new()), by);
             }
         }
     }
@@ -265,7 +301,8 @@ fn drawn(side: &AnalyzedGraph) -> BTreeMap<String, Vec<Drawn>> {
     let mut drawn: BTreeMap<String, Vec<Drawn>> = BTreeMap::new();
     for id in graph.ids() {
         let Some(draw) = draws.of(id) else { continue };
-        let tensor = graph.tensor_of(id);
+        // Of several results the first is drawn.
+        let tensor = graph.tensor_at(id, 0);
         let what = (
             tensor.and_then(|tensor| graph.numel(tensor)),
             draws.generator(draw).to_string(),

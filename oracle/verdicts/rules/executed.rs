@@ -45,7 +45,11 @@ pub struct Clear {
 /// How both graphs are run: with inputs with which the graph before does.
 fn options(evidence: &Evidence, limit: u64) -> Options {
     let before = &evidence.before;
-    Options { max_elements: limit, bounds: Bounds::of(before.graph, &before.ops), ..Options::default() }
+    let storages = before.storages();
+    let is_written =
+        |input| storages.all_parts(input).any(|part| storages.storage(part.storage).versions > 0);
+    let bounds = Bounds::of(before.graph, &before.ops, &is_written);
+    Options { max_elements: limit, bounds, ..Options::default() }
 }
 
 /// Executes both graphs, which may touch so many elements.

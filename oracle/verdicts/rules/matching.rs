@@ -29,7 +29,7 @@
 
 use super::AnalyzedGraph;
 use super::correspondence::Calls;
-use crate::analysis::{Access, Touch};
+use crate::analysis::{Access, Part, Touch};
 use crate::graph::{Graph, NodeId, Op, TargetId};
 use crate::ops::{Kind, Word, by_target};
 use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
@@ -52,7 +52,8 @@ pub(crate) enum Account {
     Use,
     /// By structure alone. Of equal calls the first.
     Order,
-    /// As by use, and equal calls after are one: a pass may compute twice what was computed once.
+    /// As by use, and equal calls are one: a pass may compute twice what was computed once, or once what was computed
+    /// twice.
     Once,
 }
 
@@ -114,6 +115,13 @@ impl References {
             start.push(all.len() as u32);
         }
         References { start, all }
+    }
+
+    /// Has every reference lead to the node that stands for its own.
+    fn take(&mut self, stands_for: &[NodeId]) {
+        for reference in &mut self.all {
+            *reference = stands_for.get(reference.index()).copied().unwrap_or(*reference);
+        }
     }
 
     fn of(&self, id: NodeId) -> &[NodeId] {
@@ -221,47 +229,13 @@ impl<'g> Both<'g> {
         both
     }
 
-    /// Has whoever takes a pure call after that is the same as an earlier one take that one.
+    /// Has whoever takes a pure call that is the same as an earlier one take that one, before and after.
     fn take_equal_calls_for_one(&mut self) {
-        let side = &self.analyzed().1;
-        let storages = side.storages();
-        let is_settled = |id: NodeId| {
-            let mut reads = storages.accesses_by(id).iter().map(|access| access.part.storage);
-            reads.all(|storage| storages.storage(storage).versions == 0)
-        };
-        let is_pure = |id: NodeId| {
-            let info = side.ops.call(self.after, id);
-            info.is_some_and(|info| !info.effect && !info.writes() && info.collective().is_none())
-                && !side.draws(id)
-                && storages.all_parts(id).all(|part| storages.storage(part.storage).versions == 0)
-                && is_settled(id)
-        };
-        let mut first_of: FxHashMap<(u64, Vec<NodeId>), NodeId> = FxHashMap::default();
-        let mut first: Vec<NodeId> = self.after.ids().collect();
-        for id in self.after.ids() {
-            let arguments: Vec<NodeId> =
-                self.new.of(id).iter().map(|&a| first.get(a.index()).copied().unwrap_or(a)).collect();
-            if !is_pure(id) {
-                continue;
-            }
-            let kind = Both::kind(self.after.node(id).target, &self.calls.new_one(id));
-            let same = *first_of.entry((kind, arguments)).or_insert(id);
-            if same == id || self.are_equal_after(same, id) {
-                first[id.index()] = same;
-            }
-        }
-        for argument in &mut self.new.all {
-            *argument = first.get(argument.index()).copied().unwrap_or(*argument);
-        }
-    }
-
-    /// Whether two nodes after are the same call, arguments aside.
-    fn are_equal_after(&self, a: NodeId, b: NodeId) -> bool {
-        let (one, other) = (self.calls.new_one(a), self.calls.new_one(b));
-        let same = |(a, b): (&Word, &Word)| a == b || (a.is_reference() && b.is_reference());
-        self.after.node(a).target == self.after.node(b).target
-            && one.len() == other.len()
-            && one.iter().zip(&other).all(same)
+        let (before, after) = self.analyzed();
+        let first_before = first_of_equal(before, &self.old, &|id| self.calls.old(id));
+        let first_after = first_of_equal(after, &self.new, &|id| self.calls.new_one(id));
+        self.old.take(&first_before);
+        self.new.take(&first_after);
     }
 
     fn renamed(&self) -> Option<Graph> {
@@ -306,13 +280,15 @@ impl<'g> Both<'g> {
             let replaces =
                 |a: NodeId, b| !is_wait && a.index() < self.before.len() && self.has_same_record(a, b);
             let mut arguments = self.old.of(old).iter().zip(self.new.of(new));
+            let has_arguments = arguments.all(|(&a, &b)| match (twins.after_of(a), is_kept[b.index()]) {
+                (Some(twin), true) => twin == b,
+                (Some(twin), false) => {
+                    !is_kept[twin.index()] && replaces(a, b) || self.is_made_of(twins, b, twin)
+                }
+                (None, _) => replaces(a, b),
+            });
             is_kept[new.index()] = !is_call(new)
-                || self.is_same_call(old, new)
-                    && arguments.all(|(&a, &b)| match (twins.after_of(a), is_kept[b.index()]) {
-                        (Some(twin), true) => twin == b,
-                        (Some(twin), false) => !is_kept[twin.index()] && replaces(a, b),
-                        (None, _) => replaces(a, b),
-                    });
+                || self.is_same_call(old, new) && (has_arguments || self.are_exchanged(twins, old, new));
         }
         let mut is_read_before = vec![false; self.before.len()];
         self.old
@@ -335,6 +311,24 @@ impl<'g> Both<'g> {
             }
         }
         self.after.ids().filter(|&new| twins.before_of(new).is_some() && !is_kept[new.index()]).collect()
+    }
+
+    /// Whether a call takes what it took, in another order.
+    fn are_exchanged(&self, twins: &Twins, old: NodeId, new: NodeId) -> bool {
+        let before: Option<Vec<NodeId>> = self.old.of(old).iter().map(|&a| twins.after_of(a)).collect();
+        let (mut before, mut after) = (before.unwrap_or_default(), self.new.of(new).to_vec());
+        before.sort_unstable();
+        after.sort_unstable();
+        before == after && !after.is_empty()
+    }
+
+    /// Whether a new node is made of another one by new calls of one argument, such as views.
+    fn is_made_of(&self, twins: &Twins, new: NodeId, of: NodeId) -> bool {
+        let one = |id: &NodeId| match self.new.of(*id) {
+            &[argument] if argument < *id && twins.before_of(*id).is_none() => Some(argument),
+            _ => None,
+        };
+        std::iter::successors(Some(new), one).take(ROUNDS + 1).any(|id| id == of)
     }
 
     /// Another account than by name, where it is better.
@@ -895,6 +889,39 @@ impl<'g> Both<'g> {
         }
         graph
     }
+}
+
+/// For each node the first pure call that is the same, itself if there is none: of settled memory, so that it gives the
+/// same wherever it stands.
+fn first_of_equal<'w>(
+    side: &AnalyzedGraph,
+    references: &References,
+    words: &dyn Fn(NodeId) -> Vec<Word<'w>>,
+) -> Vec<NodeId> {
+    let storages = side.storages();
+    let is_unwritten = |part: &Part| storages.storage(part.storage).versions == 0;
+    let is_pure = |id: NodeId| {
+        let info = side.ops.call(side.graph, id);
+        info.is_some_and(|info| !info.effect && !info.writes() && info.collective().is_none())
+            && !side.draws(id)
+            && storages.all_parts(id).all(is_unwritten)
+            && storages.accesses_by(id).iter().all(|access| is_unwritten(&access.part))
+    };
+    let same = |(a, b): (&Word, &Word)| a == b || (a.is_reference() && b.is_reference());
+    let mut known: FxHashMap<(u64, Vec<NodeId>), NodeId> = FxHashMap::default();
+    let mut first: Vec<NodeId> = side.graph.ids().collect();
+    for id in side.graph.ids().filter(|&id| is_pure(id)) {
+        let arguments =
+            references.of(id).iter().map(|&a| first.get(a.index()).copied().unwrap_or(a)).collect();
+        let own = words(id);
+        let target = side.graph.node(id).target;
+        let other = *known.entry((Both::kind(target, &own), arguments)).or_insert(id);
+        let (theirs, is_target) = (words(other), side.graph.node(other).target == target);
+        if is_target && theirs.len() == own.len() && theirs.iter().zip(&own).all(same) {
+            first[id.index()] = other;
+        }
+    }
+    first
 }
 
 /// For each storage that a node reads the last write before it, by the name that `known` gives it; where it gives none,

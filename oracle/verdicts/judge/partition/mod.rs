@@ -146,7 +146,8 @@ fn judge_parts(
         let named = parts.map(|parts| partition::parts_named_as(joint, parts[0], parts[1], count, account));
         named.flat_map(|(forward, backward)| [forward, backward]).collect()
     };
-    by_any_account(&graphs, named, |named| {
+    let given: Vec<_> = graphs.iter().map(|part| (joint, *part)).collect();
+    by_any_account(&given, named, |named| {
         let known = graphs.iter().zip(&named).map(|(given, named)| named.as_ref().unwrap_or(given));
         let known: Vec<&Graph> = known.collect();
         let parts = pairs.iter().zip(known.chunks_exact(2));
