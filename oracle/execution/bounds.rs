@@ -9,18 +9,21 @@
 //!
 //! # What it does not do
 //!
-//! What is computed on the way to an index may have any value. An input of which a part selects, or that is written or
-//! cast to fewer bits before it does, is drawn from all integers, and so is what selects in an operator without a kernel.
+//! Where an index is computed from inputs, these are drawn from the lower half of its positions, which is a guess: what
+//! lies outside all the same is noted by the run. An input that is written, and one that selects in an operator without a
+//! kernel, is drawn from all integers.
 
 use crate::graph::{Dtype, DtypeClass, Graph, NodeId, Op, Value};
 use crate::ops::{Bound, Collective, Kind, Move, Ops, View};
 use std::collections::BTreeMap;
 
-/// Numbers that an integer input holds.
+/// Numbers that an integer input, or a part of one, holds.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Bounds {
     /// The input's name.
     pub name: String,
+    /// The elements of its storage, in increasing order; `None` for all of them.
+    pub part: Option<Vec<i64>>,
     /// The least number.
     pub least: i64,
     /// One more than the greatest.
@@ -31,25 +34,43 @@ impl Bounds {
     /// The bounds of a graph's inputs that are indices, in the order of their names. `is_written` says of an input
     /// whether the graph writes to it.
     pub fn of(graph: &Graph, ops: &Ops, is_written: &dyn Fn(NodeId) -> bool) -> Vec<Bounds> {
-        let mut found: BTreeMap<&str, (i64, i64)> = BTreeMap::new();
+        let mut found: BTreeMap<(&str, Option<Vec<i64>>), (i64, i64)> = BTreeMap::new();
         for id in graph.ids() {
             for (index, least, end) in selections(graph, ops, id) {
-                let Some(input) = input_of(graph, ops, index).filter(|&input| !is_written(input)) else {
-                    continue;
+                let (inputs, least, end) = match shown(graph, ops, index) {
+                    Some(shown) => (vec![shown], least, end),
+                    None => {
+                        let inputs = inputs_behind(graph, index).into_iter();
+                        (inputs.map(|input| (input, None)).collect(), 0, (end / 2).max(1))
+                    }
                 };
-                let (name, most) = (graph.name(input), most(graph, input));
-                let bounds = found.entry(name).or_insert((least, most));
-                *bounds = (bounds.0.max(least), bounds.1.min(end));
+                for (input, part) in inputs.into_iter().filter(|&(input, _)| !is_written(input)) {
+                    let (name, most) = (graph.name(input), most(graph, input));
+                    let bounds = found.entry((name, part)).or_insert((least, most));
+                    *bounds = (bounds.0.max(least), bounds.1.min(end));
+                }
             }
         }
-        let bounds =
-            found.into_iter().map(|(name, (least, end))| Bounds { name: name.to_string(), least, end });
+        let bounds = found.into_iter().map(|((name, part), (least, end))| {
+            let name = name.to_string();
+            Bounds { name, part, least, end }
+        });
         bounds.filter(|bounds| bounds.least < bounds.end).collect()
     }
 
-    /// A number within the bounds for any number.
-    pub(super) fn within(&self, number: i64) -> i64 {
-        self.least + number.wrapping_sub(self.least).rem_euclid(self.end - self.least)
+    /// Whether they hold for an element of an input's storage.
+    pub(super) fn hold_for(&self, element: i64) -> bool {
+        self.part.as_ref().is_none_or(|part| part.binary_search(&element).is_ok())
+    }
+
+    /// A number within all bounds for any number.
+    pub(super) fn within<'b>(all: impl Iterator<Item = &'b Bounds>, number: i64) -> i64 {
+        let (least, end) =
+            all.fold((i64::MIN, i64::MAX), |(least, end), one| (least.max(one.least), end.min(one.end)));
+        match end.checked_sub(least).filter(|&count| count > 0) {
+            Some(count) => least + number.wrapping_sub(least).rem_euclid(count),
+            None => number,
+        }
     }
 }
 
@@ -105,25 +126,80 @@ fn is_integer(dtype: Dtype) -> bool {
     dtype.class() == DtypeClass::Int && dtype != Dtype::U8
 }
 
-/// The input all elements of which a value shows, and no others.
-fn input_of(graph: &Graph, ops: &Ops, value: NodeId) -> Option<NodeId> {
-    let mut at = value;
+/// Elements of one part that are listed.
+const MOST_LISTED: i64 = 1 << 20;
+
+/// The input whose elements a value shows, and which of them: not where they are computed with.
+fn shown(graph: &Graph, ops: &Ops, value: NodeId) -> Option<(NodeId, Option<Vec<i64>>)> {
+    // The last node from which only views lead to the input.
+    let (mut at, mut view) = (value, None);
     loop {
-        if matches!(graph.node(at).op, Op::Placeholder | Op::GetAttr) {
-            return graph.tensor_of(at).is_some_and(|tensor| is_integer(tensor.dtype)).then_some(at);
+        let is_input = matches!(graph.node(at).op, Op::Placeholder | Op::GetAttr);
+        if is_input {
+            let tensor = graph.tensor_of(at).filter(|tensor| is_integer(tensor.dtype))?;
+            let is_whole = |view: &NodeId| {
+                graph.tensor_of(*view).is_some_and(|view| graph.numel(view) == graph.numel(tensor))
+            };
+            let part = view.filter(|view| !is_whole(view)).map(|view| elements(graph, view));
+            // Where they cannot be listed, they count as computed.
+            return match part {
+                None => Some((at, None)),
+                Some(part) => Some((at, Some(part?))),
+            };
         }
-        let is_whole = match ops.call(graph, at)?.kind {
-            Kind::View(view) => is_whole(view),
-            Kind::Cast => widens(graph, at),
-            Kind::Move(Move::Clone) | Kind::Wait | Kind::Collective(Collective::AllGather) => true,
-            _ => false,
-        };
-        let input = graph.inputs(at).first().copied()?;
-        if !is_whole || input >= at {
-            return None;
+        let kind = ops.call(graph, at)?.kind;
+        match kind {
+            Kind::View(View::Dtype | View::AsStrided) => return None,
+            Kind::View(_) | Kind::GetItem => view = view.or(Some(at)),
+            Kind::Cast if widens(graph, at) => view = None,
+            Kind::Move(Move::Clone) | Kind::Wait | Kind::Collective(Collective::AllGather) => view = None,
+            _ => return None,
         }
-        at = input;
+        at = graph.inputs(at).first().copied().filter(|input| *input < at)?;
     }
+}
+
+/// The elements of a storage that a recorded view shows, in increasing order.
+fn elements(graph: &Graph, view: NodeId) -> Option<Vec<i64>> {
+    let tensor = graph.tensor_of(view)?;
+    let (sizes, strides) = graph.sizes(tensor.shape).zip(graph.sizes(tensor.stride))?;
+    let count = sizes.iter().try_fold(1i64, |count, &size| count.checked_mul(size))?;
+    if !(1..=MOST_LISTED).contains(&count) || sizes.len() != strides.len() {
+        return None;
+    }
+    let mut elements = vec![tensor.offset];
+    for (&size, &stride) in sizes.iter().zip(&strides) {
+        let size = if stride == 0 { 1 } else { size };
+        elements = elements
+            .iter()
+            .flat_map(|&at| (0..size).map(move |k| at.saturating_add(stride.saturating_mul(k))))
+            .collect();
+    }
+    elements.sort_unstable();
+    elements.dedup();
+    Some(elements)
+}
+
+/// Nodes behind an index that are looked at.
+const MOST_BEHIND: usize = 4096;
+
+/// The inputs of integers that an index is computed from by integers.
+fn inputs_behind(graph: &Graph, index: NodeId) -> Vec<NodeId> {
+    let is_of_integers = |id: NodeId| graph.tensor_at(id, 0).is_some_and(|tensor| is_integer(tensor.dtype));
+    let (mut behind, mut inputs, mut at) = (vec![index], Vec::new(), 0);
+    while let Some(&id) = behind.get(at).filter(|_| at < MOST_BEHIND) {
+        at += 1;
+        if matches!(graph.node(id).op, Op::Placeholder | Op::GetAttr) {
+            inputs.push(id);
+            continue;
+        }
+        for input in graph.inputs(id) {
+            if input < id && is_of_integers(input) && !behind.contains(&input) {
+                behind.push(input);
+            }
+        }
+    }
+    inputs
 }
 
 /// Whether a cast of integers keeps every number.
@@ -131,21 +207,6 @@ fn widens(graph: &Graph, cast: NodeId) -> bool {
     let from = graph.inputs(cast).first().and_then(|&input| graph.tensor_of(input));
     let both = from.zip(graph.tensor_of(cast));
     both.is_some_and(|(from, to)| is_integer(to.dtype) && to.dtype.itemsize() >= from.dtype.itemsize())
-}
-
-/// Whether a view shows all elements.
-fn is_whole(view: View) -> bool {
-    matches!(
-        view,
-        View::Sizes
-            | View::Permute
-            | View::Transpose
-            | View::T
-            | View::Unsqueeze
-            | View::Squeeze
-            | View::Expand
-            | View::Alias
-    )
 }
 
 #[cfg(test)]
@@ -159,26 +220,38 @@ mod tests {
             "world 2 ranks, groups g = [0 1]\n\
              x = input : f32[4, 3]\nw = input : f32[200, 3]\ni = input : i64[2, 1]\nj = input : i64[2]\n\
              k = input : i8[2]\nmask = input : bool[4]\nsome = input : i64[8]\nsent = input : i32[2]\n\
+             done = input : i64[2]\nmore = add(done, 1) : i64[2]\nl = aten.index_select.default(x, 0, more) : f32[2, 3]\n\
              v = permute(i, [1, 0]) : i64[1, 2]\ng1 = aten.gather.default(x, 1, v) : f32[1, 2]\n\
              g2 = aten.gather.default(x, 0, i) : f32[2, 1]\n\
              n = aten.index.Tensor(w, [j, None]) : f32[2, 3]\n\
              kk = cast(k, i64) : i64[2]\ne = aten.embedding.default(w, kk) : f32[2, 3]\n\
              b = aten.index.Tensor(x, [mask]) : f32[4, 3]\n\
-             part = aten.slice.Tensor(some, 0, 0, 2) : i64[2]\ns = aten.index_select.default(x, 0, part) : f32[2, 3]\n\
+             part = aten.slice.Tensor(some, 0, 1, 3) : i64[2] offset 1\ns = aten.index_select.default(x, 0, part) : f32[2, 3]\n\
              all = all_gather(sent, g) : i32[4]\nt = wait(all) : i32[4]\nu = aten.index_select.default(x, -1, t) : f32[4, 4]\n\
-             output (g1, g2, n, e, b, s, u)\n",
+             output (g1, g2, n, e, b, s, u, l)\n",
         )
         .unwrap();
         let found = Bounds::of(&case.graph, &Ops::of(&case.graph), &|_| false);
-        let found: Vec<_> =
-            found.iter().map(|bounds| (bounds.name.as_str(), bounds.least, bounds.end)).collect();
-        assert_eq!(found, [("i", 0, 3), ("j", -200, 200), ("k", 0, 128), ("sent", 0, 3)]);
-        let bounds = Bounds { name: String::new(), least: -200, end: 200 };
-        for (number, within) in
-            [(0, 0), (-200, -200), (-201, 199), (200, -200), (i64::MAX, bounds.within(i64::MAX))]
-        {
-            assert_eq!(bounds.within(number), within);
-            assert!((-200..200).contains(&bounds.within(number)), "{number}");
+        let found: Vec<_> = found
+            .iter()
+            .map(|bounds| (bounds.name.as_str(), bounds.part.clone(), bounds.least, bounds.end))
+            .collect();
+        let expected = [
+            ("done", None, 0, 2),
+            ("i", None, 0, 3),
+            ("j", None, -200, 200),
+            ("k", None, 0, 128),
+            ("sent", None, 0, 3),
+            ("some", Some(vec![1, 2]), 0, 4),
+        ];
+        assert_eq!(found, expected);
+        let bounds = |least, end| Bounds { name: String::new(), part: None, least, end };
+        let (wide, narrow) = (bounds(-200, 200), bounds(0, 7));
+        for number in [0, -200, -201, 200, i64::MAX, i64::MIN] {
+            let within = Bounds::within([&wide].into_iter(), number);
+            assert!((-200..200).contains(&within), "{number}");
+            assert!((0..7).contains(&Bounds::within([&narrow, &wide].into_iter(), number)), "{number}");
         }
+        assert_eq!(Bounds::within([&wide].into_iter(), -17), -17);
     }
 }

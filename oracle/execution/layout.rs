@@ -277,6 +277,16 @@ impl Window {
         is_contiguous(&self.shape, &self.strides)
     }
 
+    /// Where an element lies in the storage; elements are counted in row-major order.
+    pub fn place(&self, element: usize) -> i64 {
+        let (mut left, mut place) = (element as i64, self.offset);
+        for (&size, &stride) in self.shape.iter().zip(&self.strides[..]).rev() {
+            place += left % size.max(1) * stride;
+            left /= size.max(1);
+        }
+        place
+    }
+
     /// The elements it can touch: from the first to one past the last; `None` if a bound does not fit or is
     /// negative.
     pub fn extent(&self) -> Option<(i64, i64)> {

@@ -1,6 +1,7 @@
 //! What enters and leaves a rank: the values of graph inputs, what the graph returns, and digests of values.
 
 use super::block::{Block, Mark, joined, whole};
+use super::bounds::Bounds;
 use super::domain::{Outcome, refuse};
 use super::hash::{self, mix};
 use super::layout::{self, Dims, StorageRef, Window};
@@ -69,13 +70,19 @@ impl Rank<'_> {
             return Err(refuse!("{} cells are given for {} elements", given.cells.len(), window.numel()));
         }
         let domain = self.domain;
-        let bounds = self.options.bounds.iter().find(|bounds| bounds.name == input.name);
+        let bounds: Vec<&Bounds> =
+            self.options.bounds.iter().filter(|bounds| bounds.name == input.name).collect();
         let drawn = |element: usize, part: usize| {
             let cell = domain.input(mix(key, part as u64), element as u64, dtype);
+            if bounds.is_empty() {
+                return cell;
+            }
+            let place = window.place(element);
+            let mut own = bounds.iter().copied().filter(|bounds| bounds.hold_for(place)).peekable();
             // Domains that know no integers draw no number.
-            let bounded = bounds.and_then(|bounds| Some((bounds, domain.integers(&[cell], dtype)?)));
-            match bounded.as_ref().map(|(bounds, numbers)| (bounds, numbers.as_slice())) {
-                Some((bounds, &[number])) => domain.constant(Number::Int(bounds.within(number)), dtype),
+            let numbers = own.peek().and_then(|_| domain.integers(&[cell], dtype));
+            match numbers.as_deref() {
+                Some(&[number]) => domain.constant(Number::Int(Bounds::within(own, number)), dtype),
                 _ => cell,
             }
         };

@@ -53,6 +53,8 @@ pub(crate) struct Rank<'a> {
     /// A hash of the operators of unknown effect so far, which may share state.
     pub unknown: u64,
     pub effects: Vec<Effect>,
+    /// The first node that gave an index outside its dimension.
+    pub outside: Option<NodeId>,
     /// Launches of the present step that it has to see through before it has a value.
     pub blocking: Vec<u32>,
     pub items: Vec<Item>,
@@ -84,6 +86,7 @@ impl<'a> Rank<'a> {
             launches: Vec::new(),
             unknown: 0,
             effects: Vec::new(),
+            outside: None,
             blocking: Vec::new(),
             items: Vec::new(),
             inputs: Vec::new(),
@@ -247,6 +250,7 @@ impl<'a> Rank<'a> {
             outputs: self.outputs,
             inputs: finals,
             effects: self.effects,
+            outside: self.outside,
             launches: self.launches,
             trace: self.trace,
         })

@@ -89,6 +89,11 @@ impl Run {
         let first = |(rank, of): (u32, &RankRun)| Some((rank, of.effects.iter().find(fails)?.node));
         (0..).zip(&self.ranks).find_map(first)
     }
+
+    /// The first index outside its dimension, by the node that gave it, with its rank: PyTorch raises there.
+    pub(super) fn outside(&self) -> Option<(u32, NodeId)> {
+        (0..).zip(&self.ranks).find_map(|(rank, of)| Some((rank, of.outside?)))
+    }
 }
 
 /// What a run found on one rank.
@@ -101,6 +106,8 @@ pub struct RankRun {
     pub inputs: Vec<FinalInput>,
     /// Effects in order.
     pub effects: Vec<Effect>,
+    /// The first node that gave an index outside its dimension, which was taken modulo the size.
+    pub outside: Option<NodeId>,
     /// Collectives in the order in which this rank starts them.
     pub launches: Vec<LaunchNote>,
     /// By node, if asked for; of several executions the last.

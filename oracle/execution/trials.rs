@@ -343,6 +343,14 @@ impl<'a> Pair<'a> {
             return Err(Stopped::Before(Failure::Refused { rank, node, reason }));
         }
         let after = run(self.after, self.world, domain, self.options).map_err(Stopped::After)?;
+        // Where the graph before raises, another one may give what it likes.
+        if let Some((rank, node)) = before.outside()
+            && !compare(&before, &after).is_empty()
+        {
+            let reason = "an index that it gives is outside its dimension with the numbers that were tried"
+                .to_string();
+            return Err(Stopped::Before(Failure::Refused { rank, node, reason }));
+        }
         Ok((before, after))
     }
 

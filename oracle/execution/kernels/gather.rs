@@ -34,8 +34,9 @@ enum Negative {
 }
 
 impl Indices {
-    /// Raises where an index that is computed from constants lies outside a dimension.
-    fn check(&self, program: &Program, negative: Negative, size: i64) -> Outcome<()> {
+    /// Raises where an index that is computed from constants lies outside a dimension. Where another one does, gives the
+    /// node that it comes from.
+    fn check(&self, program: &Program, negative: Negative, size: i64) -> Outcome<Option<NodeId>> {
         let least = if negative == Negative::FromEnd { -size } else { 0 };
         let is_known = |&(k, _): &(usize, &i64)| self.poison.get(k) != Some(&true);
         let mut known = self.at.iter().enumerate().filter(is_known);
@@ -43,7 +44,7 @@ impl Indices {
             Some((_, index)) if self.node.is_some_and(|node| program.is_constant(node)) => {
                 Err(raise!("index {index} is outside a dimension of size {size}"))
             }
-            _ => Ok(()),
+            found => Ok(self.node.filter(|_| found.is_some())),
         }
     }
 }
@@ -142,7 +143,8 @@ impl<'a> Rank<'a> {
         let Some(indices) = self.integers(&index)? else { return Ok(None) };
         let index = index.window;
         let size = *x.shape.get(at).ok_or_else(|| raise!("a tensor without dimensions cannot be indexed"))?;
-        indices.check(self.program, Negative::Outside, size)?;
+        let outside = indices.check(self.program, Negative::Outside, size)?;
+        self.outside = self.outside.or(outside);
         let shape = x.shape[..at].iter().chain(&index.shape[..]).chain(&x.shape[at + 1..]).copied();
         let shape = Dims::collect(shape).ok_or_else(|| too_many(x.shape.len() + index.shape.len()))?;
         let count = self.room(&shape)?;
@@ -191,7 +193,9 @@ impl<'a> Rank<'a> {
         if limit.is_some_and(|limit| !covers(&limit, None)) {
             return Err(raise!("index of shape {shape:?} exceeds its source"));
         }
-        indices.check(self.program, Negative::Outside, x.shape.get(at).copied().unwrap_or(1))?;
+        let size = x.shape.get(at).copied().unwrap_or(1);
+        let outside = indices.check(self.program, Negative::Outside, size)?;
+        self.outside = self.outside.or(outside);
         let strides = layout::contiguous(x.shape);
         let mut positions = Vec::with_capacity(indices.at.len());
         for_each_index(shape, |k, position| {
@@ -261,9 +265,10 @@ impl<'a> Rank<'a> {
             return Err(raise!("an index into a dimension of size 0"));
         }
         for &i in used.iter().filter(|_| count > 0) {
-            by_dim[i]
-                .iter()
-                .try_for_each(|(indices, _)| indices.check(self.program, Negative::FromEnd, x.shape[i]))?;
+            if let Some((indices, _)) = &by_dim[i] {
+                let outside = indices.check(self.program, Negative::FromEnd, x.shape[i])?;
+                self.outside = self.outside.or(outside);
+            }
         }
         let strides = layout::contiguous(x.shape);
         let shown: Vec<(usize, &Indices, Dims)> = used

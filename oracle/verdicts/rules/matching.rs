@@ -282,9 +282,7 @@ impl<'g> Both<'g> {
             let mut arguments = self.old.of(old).iter().zip(self.new.of(new));
             let has_arguments = arguments.all(|(&a, &b)| match (twins.after_of(a), is_kept[b.index()]) {
                 (Some(twin), true) => twin == b,
-                (Some(twin), false) => {
-                    !is_kept[twin.index()] && replaces(a, b) || self.is_made_of(twins, b, twin)
-                }
+                (Some(twin), false) => !is_kept[twin.index()] && replaces(a, b),
                 (None, _) => replaces(a, b),
             });
             is_kept[new.index()] = !is_call(new)
@@ -320,15 +318,6 @@ impl<'g> Both<'g> {
         before.sort_unstable();
         after.sort_unstable();
         before == after && !after.is_empty()
-    }
-
-    /// Whether a new node is made of another one by new calls of one argument, such as views.
-    fn is_made_of(&self, twins: &Twins, new: NodeId, of: NodeId) -> bool {
-        let one = |id: &NodeId| match self.new.of(*id) {
-            &[argument] if argument < *id && twins.before_of(*id).is_none() => Some(argument),
-            _ => None,
-        };
-        std::iter::successors(Some(new), one).take(ROUNDS + 1).any(|id| id == of)
     }
 
     /// Another account than by name, where it is better.
