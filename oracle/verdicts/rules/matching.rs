@@ -286,7 +286,8 @@ impl<'g> Both<'g> {
                 (None, _) => replaces(a, b),
             });
             is_kept[new.index()] = !is_call(new)
-                || self.is_same_call(old, new) && (has_arguments || self.are_exchanged(twins, old, new));
+                || self.is_same_call(old, new)
+                    && (has_arguments || self.are_exchanged(twins, &is_kept, old, new));
         }
         let mut is_read_before = vec![false; self.before.len()];
         self.old
@@ -311,13 +312,13 @@ impl<'g> Both<'g> {
         self.after.ids().filter(|&new| twins.before_of(new).is_some() && !is_kept[new.index()]).collect()
     }
 
-    /// Whether a call takes what it took, in another order.
-    fn are_exchanged(&self, twins: &Twins, old: NodeId, new: NodeId) -> bool {
+    /// Whether a call takes what it took, all of it kept, in another order.
+    fn are_exchanged(&self, twins: &Twins, is_kept: &[bool], old: NodeId, new: NodeId) -> bool {
         let before: Option<Vec<NodeId>> = self.old.of(old).iter().map(|&a| twins.after_of(a)).collect();
         let (mut before, mut after) = (before.unwrap_or_default(), self.new.of(new).to_vec());
         before.sort_unstable();
         after.sort_unstable();
-        before == after && !after.is_empty()
+        before == after && after.iter().all(|argument| is_kept[argument.index()])
     }
 
     /// Another account than by name, where it is better.
