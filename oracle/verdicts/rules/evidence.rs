@@ -151,8 +151,8 @@ impl<'a> Evidence<'a> {
         let storages = before.storages();
         storages.accesses_by(node).iter().any(|own| {
             storages.accesses_of(own.part.storage).any(|other| {
-                is_gone(other.node)
-                    && (own.touch.writes() || other.touch.writes())
+                (own.touch.writes() || other.touch.writes())
+                    && is_gone(other.node)
                     && !before.has_path(other.node, node)
                     && !before.has_path(node, other.node)
             })
