@@ -15,6 +15,7 @@
 
 use crate::graph::{Dtype, DtypeClass, Graph, NodeId, Op, Value};
 use crate::ops::{Bound, Collective, Kind, Move, Ops, View};
+use rustc_hash::FxHashSet;
 use std::collections::BTreeMap;
 
 /// Numbers that an integer input, or a part of one, holds.
@@ -35,9 +36,10 @@ impl Bounds {
     /// whether the graph writes to it.
     pub fn of(graph: &Graph, ops: &Ops, is_written: &dyn Fn(NodeId) -> bool) -> Vec<Bounds> {
         let mut found: BTreeMap<(&str, Option<Vec<i64>>), (i64, i64)> = BTreeMap::new();
+        let mut room = MOST_LISTED;
         for id in graph.ids() {
             for (index, least, end) in selections(graph, ops, id) {
-                let (inputs, least, end) = match shown(graph, ops, index) {
+                let (inputs, least, end) = match shown(graph, ops, index, &mut room) {
                     Some(shown) => (vec![shown], least, end),
                     None => {
                         let inputs = inputs_behind(graph, index).into_iter();
@@ -126,11 +128,12 @@ fn is_integer(dtype: Dtype) -> bool {
     dtype.class() == DtypeClass::Int && dtype != Dtype::U8
 }
 
-/// Elements of one part that are listed.
+/// Elements of parts that are listed in one graph.
 const MOST_LISTED: i64 = 1 << 20;
 
-/// The input whose elements a value shows, and which of them: not where they are computed with.
-fn shown(graph: &Graph, ops: &Ops, value: NodeId) -> Option<(NodeId, Option<Vec<i64>>)> {
+/// The input whose elements a value shows, and which of them, if there is room to list them: not where they are computed
+/// with.
+fn shown(graph: &Graph, ops: &Ops, value: NodeId, room: &mut i64) -> Option<(NodeId, Option<Vec<i64>>)> {
     // The last node from which only views lead to the input.
     let (mut at, mut view) = (value, None);
     loop {
@@ -140,7 +143,7 @@ fn shown(graph: &Graph, ops: &Ops, value: NodeId) -> Option<(NodeId, Option<Vec<
             let is_whole = |view: &NodeId| {
                 graph.tensor_of(*view).is_some_and(|view| graph.numel(view) == graph.numel(tensor))
             };
-            let part = view.filter(|view| !is_whole(view)).map(|view| elements(graph, view));
+            let part = view.filter(|view| !is_whole(view)).map(|view| elements(graph, view, room));
             // Where they cannot be listed, they count as computed.
             return match part {
                 None => Some((at, None)),
@@ -160,13 +163,14 @@ fn shown(graph: &Graph, ops: &Ops, value: NodeId) -> Option<(NodeId, Option<Vec<
 }
 
 /// The elements of a storage that a recorded view shows, in increasing order.
-fn elements(graph: &Graph, view: NodeId) -> Option<Vec<i64>> {
+fn elements(graph: &Graph, view: NodeId, room: &mut i64) -> Option<Vec<i64>> {
     let tensor = graph.tensor_of(view)?;
     let (sizes, strides) = graph.sizes(tensor.shape).zip(graph.sizes(tensor.stride))?;
     let count = sizes.iter().try_fold(1i64, |count, &size| count.checked_mul(size))?;
-    if !(1..=MOST_LISTED).contains(&count) || sizes.len() != strides.len() {
+    if !(1..=*room).contains(&count) || sizes.len() != strides.len() {
         return None;
     }
+    *room -= count;
     let mut elements = vec![tensor.offset];
     for (&size, &stride) in sizes.iter().zip(&strides) {
         let size = if stride == 0 { 1 } else { size };
@@ -187,6 +191,7 @@ const MOST_BEHIND: usize = 4096;
 fn inputs_behind(graph: &Graph, index: NodeId) -> Vec<NodeId> {
     let is_of_integers = |id: NodeId| graph.tensor_at(id, 0).is_some_and(|tensor| is_integer(tensor.dtype));
     let (mut behind, mut inputs, mut at) = (vec![index], Vec::new(), 0);
+    let mut known = FxHashSet::from_iter([index]);
     while let Some(&id) = behind.get(at).filter(|_| at < MOST_BEHIND) {
         at += 1;
         if matches!(graph.node(id).op, Op::Placeholder | Op::GetAttr) {
@@ -194,7 +199,7 @@ fn inputs_behind(graph: &Graph, index: NodeId) -> Vec<NodeId> {
             continue;
         }
         for input in graph.inputs(id) {
-            if input < id && is_of_integers(input) && !behind.contains(&input) {
+            if input < id && is_of_integers(input) && known.insert(input) {
                 behind.push(input);
             }
         }

@@ -19,6 +19,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// As many draws of each operator as before, of as many numbers of the same kind, from the same generators.
 pub(super) fn draws_kept(evidence: &Evidence) -> Checked {
     let (old, new) = (drawn(&evidence.before), drawn(&evidence.after));
+    if old.is_empty() && new.is_empty() {
+        return Checked::Findings(Vec::new());
+    }
     let targets: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
     let lists = |target: &String| [&old, &new].map(|of| of.get(target).map_or(&[][..], Vec::as_slice));
     let kinds = |list: &[Drawn]| list.iter().map(|drawn| drawn.what.clone()).collect::<Vec<_>>();

@@ -11,6 +11,7 @@
 //! - *top-down* from the results: what a matched node takes in the place where its twin takes it, and what is the same
 //!   operator, is the same node too, whatever its own arguments have become;
 //! - nodes that nobody reads, such as writes, by their first matched argument;
+//! - calls that take what they took in another order;
 //! - what is left between two ends that are both new, such as gathered weights and reduced gradients, by those arguments
 //!   that are matched, where the record of the result is the same;
 //! - calls of which nothing is known, in list order.
@@ -546,6 +547,7 @@ impl<'g> Both<'g> {
             self.unread(&mut twins, &of_before, &of_after);
             self.bottom_up(&mut twins, &of_after, &mut equal, true);
             self.top_down(&mut twins);
+            self.by_exchanged_arguments(&mut twins, &of_before, &of_after);
             self.by_some_arguments(&mut twins, &of_before, &of_after);
             if twins.before_of.iter().flatten().count() == known {
                 break;
@@ -727,6 +729,36 @@ impl<'g> Both<'g> {
                 if is_open && b.index() < votes.len() {
                     votes[b.index()].push(a);
                 }
+            }
+        }
+    }
+
+    /// Calls that take what they took, in another order.
+    fn by_exchanged_arguments(&self, twins: &mut Twins, of_before: &[u64], of_after: &[Option<u64>]) {
+        let key = |kind: u64, mut arguments: Vec<NodeId>| {
+            arguments.sort_unstable();
+            (arguments.len() > 1).then(|| key_of(kind, arguments.into_iter()))
+        };
+        let mut open: FxHashMap<u64, VecDeque<NodeId>> = FxHashMap::default();
+        for old in self.before.ids().filter(|&id| self.before.node(id).op == Op::Call) {
+            let key = key(of_before[old.index()], self.old.of(old).to_vec());
+            if let Some(key) = key.filter(|_| twins.after_of(old).is_none()) {
+                open.entry(key).or_default().push_back(old);
+            }
+        }
+        for new in self.after.ids() {
+            let Some(kind) = of_after[new.index()].filter(|_| twins.before_of(new).is_none()) else {
+                continue;
+            };
+            let arguments: Option<Vec<NodeId>> =
+                self.new.of(new).iter().map(|&argument| twins.before_of(argument)).collect();
+            let class =
+                arguments.and_then(|arguments| key(kind, arguments)).and_then(|key| open.get_mut(&key));
+            let Some(class) = class else { continue };
+            if class.front().is_some_and(|&old| self.is_same_call(old, new))
+                && let Some(old) = class.pop_front()
+            {
+                twins.pair(old, new);
             }
         }
     }

@@ -16,7 +16,6 @@ use super::{
     AnalyzedGraph, Checked, Code, Evidence, MovedGroup, RankOutcome, Reason, Stage, evidence, executed,
     groups, layout, loosened, proved, recorded,
 };
-use crate::analysis::Access;
 use crate::graph::{Graph, NodeId, Op, Out, Value};
 use crate::ops::Kind;
 use crate::semantics::{Nearness, Numerics, Question};
@@ -468,17 +467,19 @@ fn resized(evidence: &Evidence) -> Vec<super::Finding> {
     found.collect()
 }
 
-/// For each input (true) and constant (false), by its place among those, the call that resizes its storage last, with the bytes.
+/// For each input (true) and constant (false), by its place among those, the call that resizes its storage last, with
+/// the bytes.
 fn last_sizes(side: &AnalyzedGraph) -> BTreeMap<(bool, usize), (NodeId, i64)> {
     let (graph, storages) = (side.graph, side.storages());
     let mut sizes = BTreeMap::new();
+    let resizes = |id: NodeId| side.ops.call(graph, id).is_some_and(|info| info.kind == Kind::Resize);
+    if !graph.ids().any(resizes) {
+        return sizes;
+    }
     for op in [Op::Placeholder, Op::GetAttr] {
         for (place, input) in graph.ids().filter(|&id| graph.node(id).op == op).enumerate() {
             let Some(storage) = storages.storage_of(input) else { continue };
-            let resizes = |access: &&Access| {
-                side.ops.call(graph, access.node).is_some_and(|info| info.kind == Kind::Resize)
-            };
-            let last = storages.accesses_of(storage).filter(resizes).last();
+            let last = storages.accesses_of(storage).filter(|access| resizes(access.node)).last();
             if let Some(access) = last.filter(|access| access.part.certain)
                 && let Some(Value::Int(bytes)) = graph.argument(access.node, 1, "new_size")
             {
