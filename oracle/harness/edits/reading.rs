@@ -1,6 +1,6 @@
 //! What is known about one graph of a right outcome: the facts that say where an edit is certain.
 
-use super::sources::{Made, Sources, inputs, is_written, made};
+use super::sources::{Made, Sources, inputs, made};
 use crate::analysis::bytes::Overlap;
 use crate::analysis::storages::Mode;
 use crate::analysis::{Access, Collectives, Edges, Storages, Touch};
@@ -155,7 +155,7 @@ impl<'a> Reading<'a> {
 
     /// Whether the memory that a node shows is written by nobody, and no collective is still to fill it.
     pub fn is_settled(&self, id: NodeId) -> bool {
-        !is_written(&self.storages, id) && self.collectives.launch_of_value(id).is_none()
+        !self.storages.shows_written(id) && self.collectives.launch_of_value(id).is_none()
     }
 
     /// What must be equal for one tensor to stand in for another. Empty tensors stand in for none.
@@ -380,7 +380,7 @@ fn live(graph: &Graph, ops: &Ops, storages: &Storages, is_new: &dyn Fn(NodeId) -
         }
         let whole_operands = whole[at] && !shows_part(graph, ops, id);
         for operand in made(graph, ops, id).operands() {
-            if is_new(id) || is_new(operand) || !is_written(storages, operand) {
+            if is_new(id) || is_new(operand) || !storages.shows_written(operand) {
                 live[operand.index()] = true;
                 whole[operand.index()] |= whole_operands;
             }
@@ -395,7 +395,7 @@ fn alike(graph: &Graph, ops: &Ops, storages: &Storages, is_new: &dyn Fn(NodeId) 
     let mut alike = vec![true; graph.len()];
     for id in graph.ids() {
         let is_empty = graph.tensor_of(id).is_some_and(|tensor| graph.numel(tensor) == Some(0));
-        if is_empty || (is_written(storages, id) && !is_new(id)) {
+        if is_empty || (storages.shows_written(id) && !is_new(id)) {
             continue;
         }
         if graph.node(id).op == Op::Placeholder {

@@ -159,7 +159,7 @@ impl Sources {
             }
         }
         // Memory that is written shows one thing here and another there.
-        for id in graph.ids().filter(|&id| is_written(storages, id)) {
+        for id in graph.ids().filter(|&id| storages.shows_written(id)) {
             sets.certain[id.index()].clear();
             sets.possible[id.index()].insert_range(..);
         }
@@ -174,7 +174,7 @@ impl Sources {
         id: NodeId,
         count: usize,
     ) -> FixedBitSet {
-        let of = |input: NodeId| match is_written(storages, input) {
+        let of = |input: NodeId| match storages.shows_written(input) {
             true => FixedBitSet::with_capacity(count),
             false => self.certain[input.index()].clone(),
         };
@@ -218,11 +218,6 @@ impl Sources {
     pub(super) fn certain(&self, id: NodeId) -> &FixedBitSet {
         &self.certain[id.index()]
     }
-}
-
-/// Whether memory that a node shows is written by some node.
-pub(super) fn is_written(storages: &Storages, id: NodeId) -> bool {
-    storages.all_parts(id).any(|part| storages.storage(part.storage).versions > 0)
 }
 
 /// The inputs of a graph, numbered; those that share recorded memory have one number.

@@ -168,6 +168,16 @@ impl Storages {
         &self.storages[id.index()]
     }
 
+    /// Whether memory that a node shows is written, certainly or maybe, by any node.
+    pub fn shows_written(&self, node: NodeId) -> bool {
+        self.all_parts(node).any(|part| self.is_written(part.storage))
+    }
+
+    /// Whether a storage is written, certainly or maybe, by any node.
+    pub fn is_written(&self, storage: StorageIndex) -> bool {
+        self.storage(storage).versions > 0
+    }
+
     /// Number of places of a node.
     pub fn places(&self, node: NodeId) -> usize {
         self.place_range(node).len()

@@ -416,6 +416,14 @@ impl<'a> AnalyzedGraph<'a> {
         self.ops.call(self.graph, id).is_some_and(OpInfo::acts) || self.ops.draws(self.graph, id)
     }
 
+    /// Whether a call gives what it computes of its arguments, and does nothing else: no write, communication, draw or
+    /// other effect.
+    pub(super) fn only_computes(&self, id: NodeId) -> bool {
+        let info = self.ops.call(self.graph, id);
+        info.is_some_and(|info| !info.effect && !info.writes() && info.collective().is_none())
+            && !self.draws(id)
+    }
+
     /// The most bytes of storage that are live at once, and where.
     ///
     /// A storage lives from its first node to the last use of any node that shows it. Inputs and constants live

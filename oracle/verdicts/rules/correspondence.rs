@@ -253,11 +253,7 @@ impl<'g> Calls<'g> {
             return true;
         }
         let (a, b) = (self.old(old), self.new_one(new));
-        let same = |(a, b): (&Word, &Word)| a == b || (a.is_reference() && b.is_reference());
-        a.len() == b.len()
-            && a.iter().zip(&b).all(same)
-            && is_in_order(self.before, old, &a)
-            && is_in_order(self.after, new, &b)
+        same_words(&a, &b) && is_in_order(self.before, old, &a) && is_in_order(self.after, new, &b)
     }
 
     /// Whether two nodes have the same arguments, where references mean names.
@@ -276,6 +272,12 @@ impl<'g> Calls<'g> {
         };
         a.len() == b.len() && a.iter().zip(&b).all(same)
     }
+}
+
+/// Whether two calls are spelled alike, whatever nodes they refer to.
+pub(super) fn same_words(a: &[Word], b: &[Word]) -> bool {
+    let same = |(a, b): (&Word, &Word)| a == b || (a.is_reference() && b.is_reference());
+    a.len() == b.len() && a.iter().zip(b).all(same)
 }
 
 /// Whether a call refers to nodes in the order of its words: by keyword they may stand in any.

@@ -46,9 +46,7 @@ pub struct Clear {
 fn options(evidence: &Evidence, limit: u64) -> Options {
     let before = &evidence.before;
     let storages = before.storages();
-    let is_written =
-        |input| storages.all_parts(input).any(|part| storages.storage(part.storage).versions > 0);
-    let bounds = Bounds::of(before.graph, &before.ops, &is_written);
+    let bounds = Bounds::of(before.graph, &before.ops, &|input| storages.shows_written(input));
     Options { max_elements: limit, bounds, ..Options::default() }
 }
 

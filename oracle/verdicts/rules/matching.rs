@@ -30,9 +30,9 @@
 
 use super::AnalyzedGraph;
 use super::correspondence::Calls;
-use crate::analysis::{Access, Part, Touch};
+use super::equal::{Uses, first_of_equal, kind_of, last_writers, uses};
 use crate::graph::{Graph, NodeId, Op, TargetId};
-use crate::ops::{Kind, Word, by_target};
+use crate::ops::{Kind, by_target};
 use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -189,15 +189,6 @@ struct Both<'g> {
     uses: OnceCell<(Vec<Uses>, Vec<Uses>)>,
 }
 
-/// Chains of users, as numbers, in increasing order.
-type Uses = Vec<u64>;
-
-/// How many users in a row are looked at.
-const LONGEST_CHAIN: usize = 3;
-
-/// How many chains of one node are looked at.
-const MOST_CHAINS: usize = 8;
-
 impl<'g> Both<'g> {
     fn new(
         before: &'g Graph,
@@ -233,8 +224,8 @@ impl<'g> Both<'g> {
     /// Has whoever takes a pure call that is the same as an earlier one take that one, before and after.
     fn take_equal_calls_for_one(&mut self) {
         let (before, after) = self.analyzed();
-        let first_before = first_of_equal(before, &self.old, &|id| self.calls.old(id));
-        let first_after = first_of_equal(after, &self.new, &|id| self.calls.new_one(id));
+        let first_before = first_of_equal(before, &|id| self.old.of(id), &|id| self.calls.old(id));
+        let first_after = first_of_equal(after, &|id| self.new.of(id), &|id| self.calls.new_one(id));
         self.old.take(&first_before);
         self.new.take(&first_after);
     }
@@ -502,19 +493,6 @@ impl<'g> Both<'g> {
         changes
     }
 
-    /// What a node is, its arguments and its name aside, as a number.
-    fn kind(target: TargetId, words: &[Word]) -> u64 {
-        let mut state = FxHasher::default();
-        target.0.hash(&mut state);
-        for word in words {
-            match word.is_reference() {
-                true => 0u8.hash(&mut state),
-                false => word.hash(&mut state),
-            }
-        }
-        state.finish()
-    }
-
     fn by_structure(&self) -> Twins {
         let mut twins = self.nothing_known();
         for &(old, new) in &self.bound {
@@ -522,17 +500,14 @@ impl<'g> Both<'g> {
         }
         self.pair_rest_of_interface(&mut twins);
         // Calls before by what they are, and those after.
-        let of_before: Vec<u64> = self
-            .before
-            .ids()
-            .map(|id| Both::kind(self.before.node(id).target, &self.calls.old(id)))
-            .collect();
+        let of_before: Vec<u64> =
+            self.before.ids().map(|id| kind_of(self.before.node(id).target, &self.calls.old(id))).collect();
         let of_after: Vec<Option<u64>> = self
             .after
             .ids()
             .map(|id| {
                 let target = self.targets[self.after.node(id).target.0 as usize]?;
-                (self.after.node(id).op == Op::Call).then(|| Both::kind(target, &self.calls.new_one(id)))
+                (self.after.node(id).op == Op::Call).then(|| kind_of(target, &self.calls.new_one(id)))
             })
             .collect();
         let mut equal: FxHashMap<u64, VecDeque<NodeId>> = FxHashMap::default();
@@ -911,80 +886,6 @@ impl<'g> Both<'g> {
         }
         graph
     }
-}
-
-/// For each node the first pure call that is the same, itself if there is none: of settled memory, so that it gives the
-/// same wherever it stands.
-fn first_of_equal<'w>(
-    side: &AnalyzedGraph,
-    references: &References,
-    words: &dyn Fn(NodeId) -> Vec<Word<'w>>,
-) -> Vec<NodeId> {
-    let storages = side.storages();
-    let is_unwritten = |part: &Part| storages.storage(part.storage).versions == 0;
-    let is_pure = |id: NodeId| {
-        let info = side.ops.call(side.graph, id);
-        info.is_some_and(|info| !info.effect && !info.writes() && info.collective().is_none())
-            && !side.draws(id)
-            && storages.all_parts(id).all(is_unwritten)
-            && storages.accesses_by(id).iter().all(|access| is_unwritten(&access.part))
-    };
-    let same = |(a, b): (&Word, &Word)| a == b || (a.is_reference() && b.is_reference());
-    let mut known: FxHashMap<(u64, Vec<NodeId>), NodeId> = FxHashMap::default();
-    let mut first: Vec<NodeId> = side.graph.ids().collect();
-    for id in side.graph.ids().filter(|&id| is_pure(id)) {
-        let arguments =
-            references.of(id).iter().map(|&a| first.get(a.index()).copied().unwrap_or(a)).collect();
-        let own = words(id);
-        let target = side.graph.node(id).target;
-        let other = *known.entry((Both::kind(target, &own), arguments)).or_insert(id);
-        let (theirs, is_target) = (words(other), side.graph.node(other).target == target);
-        if is_target && theirs.len() == own.len() && theirs.iter().zip(&own).all(same) {
-            first[id.index()] = other;
-        }
-    }
-    first
-}
-
-/// For each storage that a node reads the last write before it, by the name that `known` gives it; where it gives none,
-/// the write before that.
-fn last_writers(
-    graph: &AnalyzedGraph,
-    node: NodeId,
-    known: &dyn Fn(NodeId) -> Option<NodeId>,
-) -> BTreeSet<NodeId> {
-    let storages = graph.storages();
-    let is_written = |access: &&Access| storages.storage(access.part.storage).versions > 0;
-    let reads = storages.accesses_by(node).iter().filter(|access| access.touch == Touch::Read);
-    let last = |access: &Access| {
-        let earlier = storages.accesses_before(access.part.storage, node);
-        earlier.filter(|other| other.touch == Touch::Write).find_map(|other| known(other.node))
-    };
-    reads.filter(is_written).filter_map(last).collect()
-}
-
-/// For each node the chains of users that begin at it, by target, as numbers; of many the least.
-fn uses(graph: &AnalyzedGraph, target: &dyn Fn(NodeId) -> Option<TargetId>) -> Vec<Uses> {
-    let mut uses: Vec<Uses> = vec![Uses::new(); graph.graph.len()];
-    for _ in 0..LONGEST_CHAIN {
-        let longer = |id: NodeId| {
-            let mut chains = BTreeSet::new();
-            for &user in graph.edges.users(id) {
-                let mut first = FxHasher::default();
-                target(user).map(|target| target.0).hash(&mut first);
-                let chain = |rest: &u64| {
-                    let mut state = first.clone();
-                    rest.hash(&mut state);
-                    state.finish()
-                };
-                chains.insert(first.finish());
-                chains.extend(uses[user.index()].iter().map(chain));
-            }
-            chains.into_iter().take(MOST_CHAINS).collect()
-        };
-        uses = graph.graph.ids().map(longer).collect();
-    }
-    uses
 }
 
 /// A number for a call of some kind on these arguments, in the names of before.

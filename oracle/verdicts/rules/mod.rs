@@ -32,6 +32,7 @@ mod demanded;
 mod device;
 mod draws;
 pub mod eager;
+mod equal;
 mod events;
 mod evidence;
 mod executed;

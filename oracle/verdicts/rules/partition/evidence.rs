@@ -374,8 +374,7 @@ impl<'a> PartitionEvidence<'a> {
     /// The node of the joint graph that forward computes once more in a call that it adds.
     fn computed_twice(&self, added: NodeId) -> Option<NodeId> {
         let side = &self.forward;
-        let info = side.ops.call(side.graph, added)?;
-        if info.effect || info.writes() || info.collective().is_some() || side.draws(added) {
+        if !side.only_computes(added) {
             return None;
         }
         let words = |id| spelled(side.graph, &side.ops, id);
