@@ -2,7 +2,7 @@
 //!
 //! # The idea
 //!
-//! Any pass is a chain of small changes. The catalogue of [`edits`](crate::edits) has changes that are right by
+//! Any pass is a chain of small changes. The [`structural`] edits have changes that are right by
 //! construction and others that are wrong by construction; the reference composes right ones, and each mutant ends with
 //! a wrong one of one kind. Some end with an edit that is right where something is allowed beside keeping every bit, or
 //! with one that looks like it; these say what is allowed, as a promise. Which, and where, follows from the graph
@@ -14,7 +14,7 @@
 
 use super::{Answer, Candidate, Capabilities, Outcome, Refusal, Request};
 use crate::case::Setting;
-use crate::edits::{Edit, Part, Reading, catalogue, loosening};
+use crate::edits::{Edit, Part, Reading, loosening, structural};
 use crate::family::Planted;
 use crate::format::json;
 use crate::generate::{Seeded, Source};
@@ -105,7 +105,7 @@ impl Candidate for Mutant {
 
 /// The edits of rewrites that keep the meaning, or that change it.
 fn of_rewrites(keeps: bool) -> Vec<Edit> {
-    let mut edits = catalogue();
+    let mut edits = structural();
     edits.retain(|edit| edit.keeps == keeps && edit.passes.contains(&PassKind::Rewrite));
     edits
 }

@@ -35,6 +35,15 @@ pub(super) fn insert_cast(
     editor.insert_before(Some(before), "edited_cast", "prims.convert_element_type.default", &args, &[], out)
 }
 
+/// A call of `target` on the result of `id` and further arguments, right behind it. The readers of `id` take its result.
+pub(super) fn insert_after(editor: &mut Editor, id: NodeId, target: &str, further: &[Value]) {
+    let (anchor, out) = (editor.next(id), unrecorded(editor.graph_mut(), id));
+    let args: Vec<Value> = std::iter::once(Value::Node(id)).chain(further.iter().copied()).collect();
+    let call = editor.insert_before(anchor, "edited", target, &args, &[], out);
+    editor.replace_uses(id, call);
+    editor.set_args(call, &args);
+}
+
 /// What `id` returns, on another storage.
 fn unrecorded(graph: &mut Graph, id: NodeId) -> Out {
     match graph.node(id).out {

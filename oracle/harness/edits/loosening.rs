@@ -3,7 +3,7 @@
 
 use super::kept::{fresh, operands};
 use super::reading::Reading;
-use super::{Edit, Places};
+use super::{Edit, Find, Places};
 use crate::graph::{Dtype, DtypeClass, Editor, NodeId, Tensor, Value};
 use crate::ops::{Binary, Kind, OpInfo, Random};
 use crate::rules::PassKind;
@@ -20,18 +20,12 @@ const REWRITE: &[PassKind] = &[PassKind::Rewrite];
 
 /// All of them.
 pub fn loosening() -> Vec<Loosening> {
-    let row = |allow, keeps, name, about, places| Loosening {
-        edit: Edit { name, about, keeps, passes: REWRITE, places },
+    let row = |allow, keeps, name, about, places: fn(&Reading) -> Places| Loosening {
+        edit: Edit { name, about, keeps, passes: REWRITE, places: Find::Graph(places) },
         allow,
     };
     vec![
-        row(
-            "zero-sign",
-            true,
-            "zero-added",
-            "a reader takes a value plus 0",
-            zero_added as fn(&Reading) -> Places,
-        ),
+        row("zero-sign", true, "zero-added", "a reader takes a value plus 0", zero_added),
         row("zero-sign", false, "one-added", "a reader takes a value plus 1", one_added),
         row("reassociation", true, "regrouped", "a sum of three is grouped in another way", regrouped),
         row("reassociation", false, "regrouped-twice", "a sum of three has one term twice", regrouped_twice),

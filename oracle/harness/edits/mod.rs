@@ -21,6 +21,7 @@ mod communication;
 mod insert;
 mod kept;
 mod loosening;
+mod mathematics;
 mod memory;
 mod operands;
 mod packing;
@@ -39,6 +40,7 @@ pub use table::{json, lines, text};
 use crate::analysis::streams::are_several;
 use crate::graph::{Editor, Graph, NodeId};
 use crate::rules::PassKind;
+use mathematics::MathEdit;
 
 /// How a graph is changed.
 pub type Change = Box<dyn Fn(&Graph) -> Graph + Send + Sync>;
@@ -79,6 +81,15 @@ impl Places {
     }
 }
 
+/// How the places of an edit are found.
+#[derive(Clone, Copy)]
+enum Find {
+    /// By a look at the whole graph.
+    Graph(fn(&Reading) -> Places),
+    /// By a look at each call.
+    Call(&'static MathEdit),
+}
+
 /// A kind of edit.
 pub struct Edit {
     /// Its name.
@@ -90,7 +101,7 @@ pub struct Edit {
     /// The passes whose outcomes it is made to.
     pub passes: &'static [PassKind],
     /// Where it can be made.
-    places: fn(&Reading) -> Places,
+    places: Find,
 }
 
 impl Edit {
@@ -100,7 +111,10 @@ impl Edit {
         let is_of_streams = self.name.starts_with("stream-");
         match self.keeps && !is_of_streams && are_several(reading.graph, &reading.ops) {
             true => Places { found: Vec::new(), left_out: 1 },
-            false => (self.places)(reading),
+            false => match self.places {
+                Find::Graph(places) => places(reading),
+                Find::Call(edit) => edit.places(reading),
+            },
         }
     }
 }
@@ -112,6 +126,7 @@ const PROMISING: &[PassKind] =
     &[PassKind::Bucketing, PassKind::Repair, PassKind::Partition, PassKind::Schedule];
 /// Passes that may put other nodes in the place of those that they are given.
 const REWRITING: &[PassKind] = &[PassKind::Rewrite, PassKind::Bucketing, PassKind::Partition];
+const REWRITE: &[PassKind] = &[PassKind::Rewrite];
 const BUCKETING: &[PassKind] = &[PassKind::Bucketing];
 const PARTITION: &[PassKind] = &[PassKind::Partition];
 /// Passes that may order as they like.
@@ -123,8 +138,24 @@ const STREAMS: &[PassKind] = &[PassKind::Rewrite, PassKind::Bucketing];
 
 /// All edits: first those that change the meaning, then those that keep it.
 pub fn catalogue() -> Vec<Edit> {
-    let wrong = |name, about, passes, places| Edit { name, about, keeps: false, passes, places };
-    let right = |name, about, passes, places| Edit { name, about, keeps: true, passes, places };
+    let of_mathematics = mathematics::EDITS.iter().map(|edit| Edit {
+        name: edit.name,
+        about: edit.about,
+        keeps: false,
+        passes: REWRITE,
+        places: Find::Call(edit),
+    });
+    let (wrong, right): (Vec<Edit>, Vec<Edit>) = structural().into_iter().partition(|edit| !edit.keeps);
+    wrong.into_iter().chain(of_mathematics).chain(right).collect()
+}
+
+/// The edits of operands, memory, communication and records, for which generated graphs have places.
+pub fn structural() -> Vec<Edit> {
+    type Places = fn(&Reading) -> self::Places;
+    let edit =
+        |name, about, keeps, passes, places| Edit { name, about, keeps, passes, places: Find::Graph(places) };
+    let wrong = |name, about, passes, places: Places| edit(name, about, false, passes, places);
+    let right = |name, about, passes, places: Places| edit(name, about, true, passes, places);
     vec![
         wrong("operand", "a call takes another value of the same record", ALL, operands::other),
         wrong("operands-exchanged", "the operands of sub, div, ... trade places", ALL, operands::exchanged),

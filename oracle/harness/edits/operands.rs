@@ -15,6 +15,22 @@ pub(super) fn set_argument(editor: &mut Editor, id: NodeId, index: usize, value:
     }
 }
 
+/// States an argument: in its position where it is given there, else by its name.
+pub(super) fn state(editor: &mut Editor, id: NodeId, index: Option<usize>, name: &str, value: Value) {
+    let positions = editor.graph().args(id).len();
+    if let Some(index) = index.filter(|&index| index < positions) {
+        return set_argument(editor, id, index, value);
+    }
+    let given: Vec<(String, Value)> =
+        editor.graph().kwargs(id).map(|(key, value)| (key.to_string(), value)).collect();
+    let mut pairs = Vec::new();
+    for (key, value) in given.into_iter().filter(|(key, _)| key != name).chain([(name.to_string(), value)]) {
+        pairs.extend([Value::Str(editor.graph_mut().intern(&key)), value]);
+    }
+    let span = editor.graph_mut().push_values(&pairs);
+    editor.graph_mut().node_mut(id).kwargs = span;
+}
+
 /// Partners looked at for one operand.
 const TRIES: usize = 64;
 
