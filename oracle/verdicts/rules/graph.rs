@@ -126,3 +126,33 @@ pub(crate) fn contradicting_records(before: &AnalyzedGraph) -> Option<String> {
         "input: its records contradict its operators, so these calls count as unknown functions of their inputs: {first}{others}"
     ))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every fault of what a pass gives is reported: the rule of its subject is one of those that run for the pass.
+    #[test]
+    fn no_fault_is_left_to_a_rule_that_does_not_run() {
+        let mut asked = 0;
+        for &pass in PassKind::ALL {
+            let rules: Vec<&str> = (pass.row().statements)()
+                .iter()
+                .filter(|rule| rule.passes.contains(&pass))
+                .map(|rule| rule.id)
+                .collect();
+            if !rules.contains(&WELL_FORMED_ID) {
+                continue;
+            }
+            asked += 1;
+            for subject in Subject::ALL {
+                let rule = rule_of(subject, pass);
+                assert!(
+                    rules.contains(&rule),
+                    "{pass:?} leaves {subject:?} to {rule}, which it does not run"
+                );
+            }
+        }
+        assert_eq!(asked, 4, "rewrite, bucketing, repair and partition");
+    }
+}

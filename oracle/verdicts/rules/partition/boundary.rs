@@ -5,7 +5,6 @@ use super::super::graph::{WELL_FORMED_ID, ill_formed};
 use super::super::{Checked, Code, Finding, PassKind};
 use super::evidence::{BackwardInput, PartitionEvidence, Saved, ValueClass, class_of, is_tangent};
 use super::records::{layout, other_layout};
-use crate::analysis::fault::FaultKind;
 use crate::analysis::topological;
 use crate::graph::{Dim, Graph, NodeId, Op, Out, Value};
 use crate::ops::Kind;
@@ -21,20 +20,11 @@ pub(super) fn well_formed(evidence: &PartitionEvidence) -> Checked {
             findings.push(finding.contrast("ranks and groups stay as they are", "these are others"));
         }
         for fault in ill_formed(&evidence.joint, side.faults(), PassKind::Partition) {
-            let missing = match &fault.kind {
-                FaultKind::Dangling { to } => Some(to.as_str()),
-                _ => None,
-            };
-            let name = fault.node.map(|node| side.graph.name(node));
-            let observed = match missing {
-                Some(to) => format!("{part} neither computes {to} nor has it as an input"),
-                None => "this is none".to_string(),
-            };
             findings.push(
                 evidence
                     .finding(WELL_FORMED_ID, format!("{part}: {fault}"))
-                    .nodes(evidence, name.into_iter().chain(missing))
-                    .contrast("a part is a graph", observed),
+                    .nodes(evidence, fault.node.map(|node| side.graph.name(node)))
+                    .contrast("a part is a graph", "this is none"),
             );
         }
     }
@@ -45,6 +35,25 @@ pub(super) fn well_formed(evidence: &PartitionEvidence) -> Checked {
 pub(super) fn closed(evidence: &PartitionEvidence) -> Checked {
     const RULE: &str = "partition/bw-closed";
     let mut findings = Vec::new();
+    for (side, part) in evidence.parts() {
+        for id in side.graph.ids() {
+            let name = side.graph.name(id);
+            let mut missing: Vec<String> = Vec::new();
+            side.graph.for_each_dangling(id, &mut |gone| missing.push(gone.to_string()));
+            missing.dedup();
+            for gone in missing {
+                findings.push(
+                    evidence
+                        .finding(RULE, format!("{part}: {name} takes {gone}, which is not there"))
+                        .nodes(evidence, [name, &gone])
+                        .contrast(
+                            format!("{name} needs the value of {gone}"),
+                            format!("{part} neither computes {gone} nor has it as an input"),
+                        ),
+                );
+            }
+        }
+    }
     let saved: FxHashSet<&str> = evidence.saved.iter().map(|saved| saved.name.as_str()).collect();
     let backward = evidence.backward.graph;
     for &(id, input) in &evidence.backward_inputs {
