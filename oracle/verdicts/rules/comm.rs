@@ -187,7 +187,7 @@ pub(super) fn rank_invariant_choice(evidence: &Evidence) -> Checked {
     if evidence.ranks.len() < 2 {
         return Checked::NotChecked("the outcome of one rank only was given".into());
     }
-    let plan = |side: &AnalyzedGraph, c: &super::Correspondence| -> Vec<Vec<String>> {
+    let plan = |c: &super::Correspondence| -> Vec<Vec<String>> {
         let mut plan: Vec<Vec<String>> = c
             .merges
             .iter()
@@ -197,15 +197,14 @@ pub(super) fn rank_invariant_choice(evidence: &Evidence) -> Checked {
                 names.map(|m| evidence.before.graph.name(node(m)).to_string()).collect()
             })
             .collect();
-        let _ = side;
         plan.sort();
         plan
     };
     let first = &evidence.ranks[0];
-    let expected = plan(&first.side, &first.correspondence);
+    let expected = plan(&first.correspondence);
     let mut findings = Vec::new();
     for other in &evidence.ranks[1..] {
-        let found = plan(&other.side, &other.correspondence);
+        let found = plan(&other.correspondence);
         if found == expected {
             continue;
         }

@@ -35,25 +35,6 @@ pub(super) fn well_formed(evidence: &PartitionEvidence) -> Checked {
 pub(super) fn closed(evidence: &PartitionEvidence) -> Checked {
     const RULE: &str = "partition/bw-closed";
     let mut findings = Vec::new();
-    for (side, part) in evidence.parts() {
-        for id in side.graph.ids() {
-            let name = side.graph.name(id);
-            let mut missing: Vec<String> = Vec::new();
-            side.graph.for_each_dangling(id, &mut |gone| missing.push(gone.to_string()));
-            missing.dedup();
-            for gone in missing {
-                findings.push(
-                    evidence
-                        .finding(RULE, format!("{part}: {name} takes {gone}, which is not there"))
-                        .nodes(evidence, [name, &gone])
-                        .contrast(
-                            format!("{name} needs the value of {gone}"),
-                            format!("{part} neither computes {gone} nor has it as an input"),
-                        ),
-                );
-            }
-        }
-    }
     let saved: FxHashSet<&str> = evidence.saved.iter().map(|saved| saved.name.as_str()).collect();
     let backward = evidence.backward.graph;
     for &(id, input) in &evidence.backward_inputs {
