@@ -173,3 +173,51 @@ fn without_metadata(graph: &Graph) -> Graph {
     }
     bare
 }
+
+/// The first finding about an outcome that a text case records.
+fn first_finding(case: &str) -> Finding {
+    let case = text::parse(case.as_bytes()).unwrap();
+    match judge::judge_recorded(&case, &judging()).unwrap().verdict {
+        Verdict::Violated(mut findings) => findings.remove(0),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Who moves to a larger group and slices wrongly has sliced wrongly.
+#[test]
+fn another_group_is_no_cause_where_it_is_right_for_other_slices() {
+    let wrong = include_str!("cases/rewrite/one_gather_for_two_and_wrong_slices.graph");
+    assert_eq!(first_finding(wrong).rule, "rewrite/values");
+    let group = include_str!("cases/rewrite/group_of_other_ranks.graph");
+    assert_eq!(first_finding(group).rule, "rewrite/groups");
+}
+
+/// An output that is no node any more is called as it was, and not as the next one.
+#[test]
+fn an_output_that_became_none_is_named() {
+    let lost = include_str!("cases/rewrite/an_output_becomes_none.graph");
+    let finding = first_finding(lost);
+    assert_eq!((finding.rule, finding.title.as_str()), ("rewrite/values", "output a differs"));
+}
+
+/// Ranks that wait for each other break no value.
+#[test]
+fn a_deadlock_is_about_collectives() {
+    let waiting = include_str!("cases/rewrite/all_ranks_receive_first.graph");
+    assert_eq!(first_finding(waiting).rule, "rewrite/collectives");
+}
+
+/// A graph before with a reference to nothing, or out of order, is no input: before bodies are put in their places too.
+#[test]
+fn faults_of_the_graph_before_are_errors() {
+    for (fault, wrong) in [("m, z", "z"), ("m, late", "late")] {
+        let graph = format!(
+            "x = input : f32[4]\nm = attr sub : other(GraphModule)\n\
+             e = higher_order.control_deps([x], {fault}) : f32[4]\nlate = cos(x) : f32[4]\noutput (e, late)\n\
+             body sub\n  p = input : f32[4]\n  r = cos(p) : f32[4]\n  output r\nend\n"
+        );
+        let case = text::parse(format!("pass rewrite\n{graph}--- after\n{graph}").as_bytes()).unwrap();
+        let error = judge::judge_recorded(&case, &judging()).unwrap_err().to_string();
+        assert!(error.contains(wrong), "{error}");
+    }
+}

@@ -260,14 +260,9 @@ impl<'g> Program<'g> {
                 let name = graph.text(name);
                 find(name).ok_or_else(|| format!("the world has no process group {name:?}"))
             }
-            // A graph compiled on one rank for all takes the group as an input.
             (Some(Value::Node(node)), _) => {
-                let described = match graph.node(node).out {
-                    Out::Other(text) => find(graph.text(text)),
-                    _ => None,
-                };
-                let only = (world.groups.len() == 1).then_some(0);
-                described.or_else(|| find(graph.name(node))).or(only).ok_or_else(|| {
+                let size = schema.param("group_size").and_then(given).and_then(int);
+                graph.group_of(node, size).and_then(|group| find(&group.name)).ok_or_else(|| {
                     format!("which process group {} stands for is not recorded", graph.name(node))
                 })
             }

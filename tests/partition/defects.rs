@@ -136,7 +136,7 @@ fn a_saved_value_is_dropped() {
 fn a_reference_to_a_forward_value() {
     let mut texts = triple();
     texts[2] = with_line(&texts[2], "mask", "");
-    convicted(&texts, "partition/bw-closed");
+    convicted(&texts, "rewrite/well-formed");
 }
 
 #[test]

@@ -12,7 +12,7 @@ use crate::ops::{Bound, Collective, Kind, Ops};
 pub enum GroupName<'a> {
     /// By a string.
     Text(&'a str),
-    /// By the value of a node (a graph compiled on one rank for all).
+    /// By the value of a node that does not say which group of the world it is.
     Node(NodeId),
     /// Not at all, or by something else.
     Unknown,
@@ -212,6 +212,11 @@ pub fn describe<'a>(graph: &'a Graph, ops: &Ops, node: NodeId) -> Option<Collect
     if kind == Collective::AllToAll {
         let (sent, expected) = (bound.ints("input_split_sizes"), bound.ints("output_split_sizes"));
         call.splits = sent.zip(expected).map(|(sent, expected)| [sent, expected]);
+    }
+    if let GroupName::Node(node) = call.group
+        && let Some(group) = graph.group_of(node, call.group_size)
+    {
+        call.group = GroupName::Text(&group.name);
     }
     Some(call)
 }

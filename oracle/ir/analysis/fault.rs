@@ -40,14 +40,7 @@ impl Fault {
 
     /// Whether it is about the order of the list, or about there being none: what a repair pass is there for.
     pub fn concerns_order(&self) -> bool {
-        matches!(
-            self.kind,
-            FaultKind::ForwardReference { .. }
-                | FaultKind::SelfReference
-                | FaultKind::OrderedAfterItself
-                | FaultKind::Cycle { .. }
-                | FaultKind::Position { .. }
-        )
+        matches!(self.kind.subject(), Subject::Order | Subject::Cycle)
     }
 }
 
@@ -58,6 +51,27 @@ impl fmt::Display for Fault {
             None => write!(f, "{}", self.kind),
         }
     }
+}
+
+/// What faults are about: the faults of one subject break the same rule.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub enum Subject {
+    /// Whether the list is a graph at all, and its bodies are.
+    Structure,
+    /// The order of the list.
+    Order,
+    /// That no order exists.
+    Cycle,
+    /// Waits for communication.
+    Waiting,
+    /// What is recorded of results.
+    Records,
+}
+
+impl Subject {
+    /// All of them.
+    pub const ALL: [Subject; 5] =
+        [Subject::Structure, Subject::Order, Subject::Cycle, Subject::Waiting, Subject::Records];
 }
 
 /// Kinds of faults. The order is that in which faults of one node are told.
@@ -190,12 +204,51 @@ pub enum FaultKind {
         /// Both sides.
         fault: ShapeFault,
     },
+    /// A fault of a body: of its names, its references or its order.
+    Body {
+        /// The attribute that holds the body.
+        attribute: String,
+        /// What is wrong with it.
+        fault: Box<Fault>,
+    },
 }
 
 impl FaultKind {
+    /// What it is about.
+    pub fn subject(&self) -> Subject {
+        match self {
+            FaultKind::ForwardReference { .. }
+            | FaultKind::SelfReference
+            | FaultKind::OrderedAfterItself
+            | FaultKind::Position { .. } => Subject::Order,
+            FaultKind::Cycle { .. } => Subject::Cycle,
+            FaultKind::IdleWait { .. } => Subject::Waiting,
+            FaultKind::Shape { .. } => Subject::Records,
+            FaultKind::World(_)
+            | FaultKind::Empty
+            | FaultKind::SymbolRange { .. }
+            | FaultKind::Outputs { .. }
+            | FaultKind::DuplicateName { .. }
+            | FaultKind::Dangling { .. }
+            | FaultKind::Outside { .. }
+            | FaultKind::Arguments(_)
+            | FaultKind::UnknownGroup { .. }
+            | FaultKind::GroupSize { .. }
+            | FaultKind::NegativeSize { .. }
+            | FaultKind::Rank { .. }
+            | FaultKind::Dimensions { .. }
+            | FaultKind::TooLarge { .. }
+            | FaultKind::OutsideStorage { .. }
+            | FaultKind::UndeclaredSymbol { .. }
+            | FaultKind::Member { .. }
+            | FaultKind::Body { .. } => Subject::Structure,
+        }
+    }
+
     /// Whether the graph can still be judged.
     pub fn severity(&self) -> Severity {
         match self {
+            FaultKind::Body { fault, .. } => fault.severity(),
             FaultKind::OutsideStorage { .. }
             | FaultKind::UndeclaredSymbol { .. }
             | FaultKind::IdleWait { .. }
@@ -237,6 +290,7 @@ impl FaultKind {
             FaultKind::IdleWait { .. } => (18, "idle-wait"),
             FaultKind::Member { .. } => (19, "member"),
             FaultKind::Shape { .. } => (20, "shape"),
+            FaultKind::Body { .. } => (21, "body"),
         }
     }
 }
@@ -301,6 +355,7 @@ impl fmt::Display for FaultKind {
             }
             FaultKind::Member { statement } => write!(f, "{statement}"),
             FaultKind::Shape { fault } => write!(f, "{fault}"),
+            FaultKind::Body { attribute, fault } => write!(f, "in the body {attribute}: {fault}"),
         }
     }
 }

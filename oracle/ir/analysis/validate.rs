@@ -7,7 +7,7 @@
 //! A *fatal* fault leaves nothing to judge: what the graph means is not determined. Everything else is a finding
 //! about the graph.
 
-pub use super::fault::{Fault, FaultKind, Severity};
+pub use super::fault::{Fault, FaultKind, Severity, Subject};
 
 use super::collectives::{Collectives, GroupName};
 use super::cycle::shortest_cycle_of;
@@ -18,6 +18,7 @@ use crate::limits::Limit;
 use crate::ops::shape::{ShapeError, ShapeFault, check};
 use crate::ops::{Kind, Ops};
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::sync::Arc;
 
 /// All faults of `graph`.
 pub fn validate(graph: &Graph) -> Vec<Fault> {
@@ -38,10 +39,7 @@ pub fn validate_with(
     for fault in graph.world.faults() {
         faults.add(None, FaultKind::World(fault));
     }
-    outputs(&mut faults);
-    names(&mut faults);
-    references(&mut faults);
-    order(&mut faults, edges);
+    structure(&mut faults, edges, &mut FxHashSet::default());
     tensors(&mut faults);
     symbols(&mut faults);
     members(&mut faults);
@@ -60,9 +58,7 @@ pub fn validate_with(
             }
         }
     }
-    let mut list = faults.list;
-    list.sort_by_key(|fault| (fault.node.map_or(0, |node| u64::from(node.0) + 1), fault.kind.rank().0));
-    list
+    faults.sorted()
 }
 
 struct Faults<'a> {
@@ -74,6 +70,32 @@ impl Faults<'_> {
     fn add(&mut self, node: Option<NodeId>, kind: FaultKind) {
         let name = node.map_or_else(String::new, |node| self.graph.name(node).to_string());
         self.list.push(Fault { kind, node, name });
+    }
+
+    fn sorted(mut self) -> Vec<Fault> {
+        let place = |fault: &Fault| fault.node.map_or(0, |node| u64::from(node.0) + 1);
+        self.list.sort_by_key(|fault| (place(fault), fault.kind.rank().0));
+        self.list
+    }
+}
+
+/// What `fx.Graph.lint` looks at, of the graph and of its bodies: names, references and order. `seen` are the bodies
+/// that were looked at, since one body may belong to many graphs.
+fn structure<'g>(faults: &mut Faults<'g>, edges: &Edges, seen: &mut FxHashSet<*const Graph>) {
+    outputs(faults);
+    names(faults);
+    references(faults);
+    order(faults, edges);
+    let graph: &'g Graph = faults.graph;
+    for (attribute, body) in &graph.subgraphs {
+        if !seen.insert(Arc::as_ptr(body)) {
+            continue;
+        }
+        let mut inner = Faults { graph: body, list: Vec::new() };
+        structure(&mut inner, &Edges::new(body), seen);
+        for fault in inner.sorted() {
+            faults.add(None, FaultKind::Body { attribute: attribute.clone(), fault: Box::new(fault) });
+        }
     }
 }
 

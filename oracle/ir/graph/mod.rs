@@ -727,6 +727,20 @@ impl Graph {
         !self.exprs.is_empty()
     }
 
+    /// The group of the world that a node stands for, as in a graph compiled on one rank for all: the one that its
+    /// record or its name says, or the only one, if it has as many ranks as the call that takes the node states.
+    pub fn group_of(&self, node: NodeId, size: Option<i64>) -> Option<&Group> {
+        let recorded = match self.nodes.get(node.index())?.out {
+            Out::Other(text) => self.world.group(self.text(text)),
+            _ => None,
+        };
+        let only = || match &self.world.groups[..] {
+            [only] if size.is_none_or(|size| size == i64::from(only.size)) => Some(only),
+            _ => None,
+        };
+        recorded.or_else(|| self.world.group(self.name(node))).or_else(only)
+    }
+
     /// The body that an attribute of the module holds.
     pub fn subgraph(&self, attribute: &str) -> Option<&Arc<Graph>> {
         self.subgraphs.iter().find(|(name, _)| name == attribute).map(|(_, body)| body)

@@ -1,5 +1,6 @@
 //! Graphs as they are compared where a rewrite may change its inputs or the stream of its draws.
 
+use super::seen_through::is_malformed;
 use crate::graph::{Dim, Editor, Graph, NodeId, Op, Out, Tensor};
 use crate::rules::{Allowed, Restreamed};
 
@@ -15,6 +16,9 @@ pub(super) struct Comparable {
 impl Comparable {
     /// `None` where nothing is written otherwise.
     pub(super) fn new(before: &Graph, after: &[&Graph], allowed: &Allowed) -> Option<Comparable> {
+        if !(allowed.signature || allowed.restreamed) || after.iter().any(|graph| is_malformed(graph)) {
+            return None;
+        }
         let mut this = Comparable {
             before: before.clone(),
             after: after.iter().map(|&graph| graph.clone()).collect(),

@@ -207,7 +207,7 @@ fn judge_case(case: &Case, candidate: &dyn Candidate, options: &Options) -> Resu
 pub(crate) fn judge_run(run: &family::Run) -> Result<Judgement, CannotJudge> {
     let &family::Run { case, before, config, pass, candidate, options } = run;
     let capabilities = candidate.capabilities();
-    let mut policies = policies(config, capabilities.keeps_promises)?;
+    let policies = policies(config, capabilities.keeps_promises)?;
     let bakes_rank = capabilities.bakes_rank && !pass.row().sorts;
     let ranks = ranks_to_run(&case.graph, bakes_rank, options);
     let outcomes = match candidate.rewrite_on(&case.graph, config, &ranks) {
@@ -217,46 +217,26 @@ pub(crate) fn judge_run(run: &family::Run) -> Result<Judgement, CannotJudge> {
     let runs_twice = policies.demanded.deterministic;
     let second = runs_twice.then(|| candidate.rewrite_on(&case.graph, config, &ranks[..1]).ok()).flatten();
     let second = second.as_ref().and_then(|outcomes| outcomes.first()).map(|outcome| &outcome.repaired);
-    let mut all = std::iter::once(&case.graph).chain(outcomes.iter().map(|outcome| &outcome.repaired));
+    let mut of_ranks: Vec<(Option<u32>, Outcome)> = ranks.iter().copied().map(Some).zip(outcomes).collect();
+    for &rank in ranks.iter().skip(of_ranks.len()) {
+        of_ranks.extend(of_ranks.last().map(|(_, outcome)| (Some(rank), outcome.clone())));
+    }
+    let mut all = std::iter::once(&case.graph).chain(of_ranks.iter().map(|(_, outcome)| &outcome.repaired));
     if all.any(|graph| !graph.subgraphs.is_empty()) {
         // As graphs that are given: what runs once more would be seen through too.
-        let of_rank = |(i, &rank)| Some((Some(rank), outcomes.get(i).or(outcomes.last())?.clone()));
-        let of_ranks: Vec<(Option<u32>, Outcome)> = ranks.iter().enumerate().filter_map(of_rank).collect();
         let options = Options { second_run: second.cloned().map(Arc::new), ..options.clone() };
         return judge_pair(&case.graph, config, &of_ranks, &options);
     }
-    let as_given = as_given(&policies, &case.graph, outcomes.iter(), second);
-    let comparable = comparable(&mut policies, &case.graph, outcomes.iter());
-    let (written, outcomes) = match comparable {
-        Some((before, after)) => (Some(before), after),
-        None => (None, outcomes),
-    };
-    let before = match &written {
-        Some(before) => Arc::new(AnalyzedGraph::new(before)),
-        None => before.clone(),
-    };
-    if outcomes.is_empty() {
+    if of_ranks.is_empty() {
         let reason = format!("{} gave no outcome", candidate.name());
         return Ok(refused(Code::NoOutcome.because(reason)));
     }
-    let pairs: Vec<_> = outcomes.iter().map(|outcome| (before.graph, &outcome.repaired)).collect();
-    let named =
-        |account| pairs.iter().map(|(before, after)| rules::named_as(before, after, account)).collect();
     let mut ran_again = None;
-    accounts::by_any_account(&pairs, named, |named| {
-        let outcomes: Vec<Cow<Outcome>> = outcomes.iter().zip(named).map(with_names).collect();
-        let of_rank = |(i, &rank)| Some((Some(rank), &**outcomes.get(i).or(outcomes.last())?));
-        let of_ranks: Vec<(Option<u32>, &Outcome)> = ranks.iter().enumerate().filter_map(of_rank).collect();
-        let Some(&(_, first)) = of_ranks.first() else {
-            let reason = format!("{} gave no outcome", candidate.name());
-            return Ok(refused(Code::NoOutcome.because(reason)));
-        };
+    judge_by_accounts((&case.graph, Some(before)), pass, policies, &of_ranks, second, options, &mut |first| {
         if options.run_again && ran_again.is_none() {
             ran_again = Some(again(case, config, candidate, first));
         }
-        let after = AnalyzedGraph::new(&first.repaired);
-        let again = Again { as_given: as_given.clone(), ..ran_again.clone().unwrap_or_default() };
-        Ok(judge_outcomes_with(before.clone(), after, pass, policies.clone(), &of_ranks, options, again))
+        ran_again.clone().unwrap_or_default()
     })
 }
 
@@ -325,8 +305,23 @@ fn judge_pair(
 /// Judges graphs that are given: one for all ranks, or one per rank.
 pub(crate) fn judge_given(given: &family::Given) -> Result<Judgement, CannotJudge> {
     let &family::Given { before, config, pass, outcomes, options, .. } = given;
-    let mut policies = policies(config, false)?;
+    check_ranks(&before.world, &outcomes.iter().map(|(rank, outcome)| (*rank, outcome)).collect::<Vec<_>>())?;
     let second = options.second_run.as_deref();
+    let policies = policies(config, false)?;
+    judge_by_accounts((before, None), pass, policies, outcomes, second, options, &mut |_| Again::default())
+}
+
+/// Judges outcomes by the names that their nodes have in the graph before, which is given with what follows from it where
+/// that is known. `second` is what a second run gave on the first rank, and `again` runs the pass on a first outcome.
+fn judge_by_accounts(
+    (before, analyzed): (&Graph, Option<&Arc<AnalyzedGraph>>),
+    pass: PassKind,
+    mut policies: Policies,
+    outcomes: &[(Option<u32>, Outcome)],
+    second: Option<&Graph>,
+    options: &Options,
+    again: &mut dyn FnMut(&Outcome) -> Again,
+) -> Result<Judgement, CannotJudge> {
     let as_given = as_given(&policies, before, outcomes.iter().map(|(_, outcome)| outcome), second);
     let comparable = comparable(&mut policies, before, outcomes.iter().map(|(_, outcome)| outcome));
     let comparable = comparable.map(|(before, after)| {
@@ -334,10 +329,9 @@ pub(crate) fn judge_given(given: &family::Given) -> Result<Judgement, CannotJudg
         (before, ranks.zip(after).collect::<Vec<_>>())
     });
     let (before, outcomes) = match &comparable {
-        Some((before, outcomes)) => (before, &outcomes[..]),
-        None => (before, outcomes),
+        Some((written, outcomes)) => (Arc::new(AnalyzedGraph::new(written)), &outcomes[..]),
+        None => (analyzed.cloned().unwrap_or_else(|| Arc::new(AnalyzedGraph::new(before))), outcomes),
     };
-    let before = Arc::new(AnalyzedGraph::new(before));
     let pairs: Vec<_> = outcomes.iter().map(|(_, outcome)| (before.graph, &outcome.repaired)).collect();
     let named =
         |account| pairs.iter().map(|(before, after)| rules::named_as(before, after, account)).collect();
@@ -352,8 +346,7 @@ pub(crate) fn judge_given(given: &family::Given) -> Result<Judgement, CannotJudg
         let after = AnalyzedGraph::new(&first.repaired);
         both(&before, || before.faults(), || after.storages());
         check_input(&before, pass)?;
-        check_ranks(&before.graph.world, &of_ranks)?;
-        let again = Again { as_given: as_given.clone(), ..Again::default() };
+        let again = Again { as_given: as_given.clone(), ..again(first) };
         Ok(judge_outcomes_with(before.clone(), after, pass, policies.clone(), &of_ranks, options, again))
     })
 }

@@ -5,8 +5,10 @@
 
 use super::candidate::Outcome;
 use super::{
-    Judgement, Options, Verdict, bodies, functionalized, judge_pair, recorded_calls, verdict, written_lists,
+    Judgement, Options, Verdict, bodies, functionalized, input_faults, judge_pair, recorded_calls, verdict,
+    written_lists,
 };
+use crate::analysis::validate::{Fault, validate};
 use crate::case::PassConfig;
 use crate::family::Gives;
 use crate::graph::Graph;
@@ -124,6 +126,20 @@ pub(super) fn seen_through(
     let all = || std::iter::once(before).chain(outcomes.iter().map(|(_, outcome)| &outcome.repaired));
     // Partitions and schedules are compared call by call.
     let is_rewrite = row.gives == Gives::Graph && row.compares_values;
+    if all().any(bodies::has_bodies)
+        && (!input_faults(before, pass).is_empty()
+            || outcomes.iter().any(|(_, outcome)| is_malformed(&outcome.repaired)))
+    {
+        // Their faults are reported as they stand; what else is found of calls with bodies says nothing.
+        let (before, outcomes) = (before.clone(), outcomes.to_vec());
+        return Some(SeenThrough {
+            before,
+            outcomes,
+            assumed: Vec::new(),
+            calls_differ: true,
+            misrecorded: None,
+        });
+    }
     let written = |graph: &Graph| {
         let functional = is_rewrite.then(|| functionalized::written_out(graph)).flatten();
         written_lists::with_items(functional.as_ref().unwrap_or(graph)).or(functional)
@@ -166,7 +182,8 @@ pub(super) fn seen_through(
 /// operators of which nothing is known; `None` where none has bodies. Without options only bodies that are equal node
 /// for node are one.
 pub(super) fn told_apart(graphs: &[&Graph], options: Option<&Options>) -> Option<Vec<Graph>> {
-    if !graphs.iter().any(|graph| bodies::has_bodies(graph)) {
+    if !graphs.iter().any(|graph| bodies::has_bodies(graph)) || graphs.iter().any(|graph| is_malformed(graph))
+    {
         return None;
     }
     let apart = graphs.iter().map(|graph| bodies::with_items_of_inputs(bodies::with_own_constants(graph)));
@@ -192,6 +209,12 @@ pub(super) fn without_bodies(judgement: Judgement, graphs: &[&Graph], what: &str
         "a body writes, draws, acts or shares memory, or is another one, and {what} judged without bodies"
     );
     Judgement { verdict: verdict(Vec::new(), vec![Code::BodiesDiffer.because(why)]), ..judgement }
+}
+
+/// Whether a graph cannot be executed as it is given. Then it is not written otherwise: inlining bodies would put calls in
+/// order, and lose what they name.
+pub(super) fn is_malformed(graph: &Graph) -> bool {
+    validate(graph).iter().any(Fault::is_fatal)
 }
 
 /// What is judged of a body as a rewrite of another one.

@@ -1,8 +1,8 @@
 //! `comm/*`: every collective is sent once, waited for once, and in the same order by all ranks.
 
 use super::overlap;
-use super::proved::{self, Packing, is_padded};
-use super::values::{ValueMethod, ValueResult};
+use super::proved::{self, Extra, Packing, extra_of};
+use super::values::{self, BEFORE_AND_AFTER, Observed, ValueMethod, ValueResult};
 use super::{AnalyzedGraph, Checked, Code, Evidence, Finding, Merge, Stage};
 use crate::analysis::bytes::Overlap;
 use crate::analysis::sequences::Permuted;
@@ -141,8 +141,23 @@ fn payload_adds_up(evidence: &Evidence, merge: &Merge) -> Payload {
     }
     if carried > members {
         match evidence.values.proof() {
-            Some(ValueResult::Equal(_)) if is_padded(evidence, merge) => return Payload::AddsUp,
-            Some(ValueResult::Equal(_) | ValueResult::Different(_)) => {}
+            Some(ValueResult::Equal(_)) => match extra_of(evidence, merge) {
+                Extra::Padding => return Payload::AddsUp,
+                Extra::SentAgain(member) => {
+                    let sent = before.graph.name(member);
+                    let title = format!("what {sent} sends is sent twice");
+                    let finding = evidence.finding("comm/moved-exactly-once", Stage::After, title);
+                    return Payload::Wrong(Box::new(
+                        finding
+                            .before_nodes(evidence, [member])
+                            .after_nodes(evidence, [call.node])
+                            .expected("one collective after carries it")
+                            .observed(format!("{name} carries it, and so does another collective")),
+                    ));
+                }
+                Extra::Unknown => {}
+            },
+            Some(ValueResult::Different(_)) => {}
             Some(ValueResult::Unknown(_)) | None => {
                 return Payload::MayBePadded(format!(
                     "{name} sends {carried} bytes per rank and its members {members}; whether the rest is padding \
@@ -172,7 +187,7 @@ pub(super) fn rank_invariant_choice(evidence: &Evidence) -> Checked {
     if evidence.ranks.len() < 2 {
         return Checked::NotChecked("the outcome of one rank only was given".into());
     }
-    let plan = |side: &AnalyzedGraph, c: &super::Correspondence| -> Vec<Vec<String>> {
+    let plan = |c: &super::Correspondence| -> Vec<Vec<String>> {
         let mut plan: Vec<Vec<String>> = c
             .merges
             .iter()
@@ -182,15 +197,14 @@ pub(super) fn rank_invariant_choice(evidence: &Evidence) -> Checked {
                 names.map(|m| evidence.before.graph.name(node(m)).to_string()).collect()
             })
             .collect();
-        let _ = side;
         plan.sort();
         plan
     };
     let first = &evidence.ranks[0];
-    let expected = plan(&first.side, &first.correspondence);
+    let expected = plan(&first.correspondence);
     let mut findings = Vec::new();
     for other in &evidence.ranks[1..] {
-        let found = plan(&other.side, &other.correspondence);
+        let found = plan(&other.correspondence);
         if found == expected {
             continue;
         }
@@ -318,8 +332,20 @@ fn on_groups(side: &AnalyzedGraph, packing: &Packing) -> BTreeMap<String, Vec<us
     groups
 }
 
-/// On each group all ranks launch the same sequence, and no ranks wait for each other in a circle.
+/// On each group all ranks launch the same sequence, and no ranks wait for each other in a circle. What each rank launches
+/// says so, or an execution of all ranks.
 pub(super) fn same_order_across_ranks(evidence: &Evidence) -> Checked {
+    let launched = launched_alike(evidence);
+    if matches!(&launched, Checked::Findings(findings) if !findings.is_empty()) {
+        return launched;
+    }
+    match values::equal(evidence, "rewrite/collectives", Some(Observed::Meetings), BEFORE_AND_AFTER) {
+        Checked::Findings(executed) if !executed.is_empty() => Checked::Findings(executed),
+        _ => launched,
+    }
+}
+
+fn launched_alike(evidence: &Evidence) -> Checked {
     if evidence.ranks.len() < 2 {
         return Checked::NotChecked(
             "the outcome of one rank only was given; ranks that run one graph agree with themselves".into(),

@@ -61,7 +61,7 @@ pub(super) fn execute(evidence: &Evidence, limit: u64, question: Question) -> Ex
     let pair = Pair { before, after: &prepared.after, world: &prepared.world, options: &options };
     let answers = pair.ask(question);
     let numbers = prepared.answer(evidence, &answers, &answers.numbers);
-    let name = |place: &Place| subject(evidence.after.graph, place).0;
+    let name = |place: &Place| subject([evidence.after.graph, evidence.before.graph], place).0;
     let doubt = answers.doubt(name).filter(|_| !answers.reals && matches!(numbers, ValueResult::Equal(_)));
     let mut results =
         vec![(ValueMethod::Concrete, doubt.map_or(numbers, |open| ValueResult::Unknown(open.into())))];
@@ -247,7 +247,10 @@ impl<'e> Prepared<'e> {
                 None => places.push((difference, 1)),
             }
         }
-        differences.extend(places.iter().take(SHOWN).map(|(d, ranks)| describe(after_of(d.rank), d, *ranks)));
+        differences.extend(places.iter().take(SHOWN).map(|(d, ranks)| {
+            let graphs = [after_of(d.rank), evidence.before.graph];
+            describe(graphs, d, *ranks)
+        }));
         if differences.is_empty() {
             return ValueResult::Equal(answers.words(after));
         }
@@ -298,7 +301,12 @@ fn failed(after: GraphOf, failure: &Failure, graphs: usize) -> ValueResult {
         if id.index() < graph.len() { graph.name(id).to_string() } else { String::new() }
     };
     ValueResult::Different(vec![ValueDifference {
-        title: values::CANNOT_BE_EXECUTED.to_string(),
+        title: match failure {
+            Failure::Stuck(_) => "ranks wait for each other for ever",
+            Failure::Mismatch(_) => "ranks start different collectives where they meet",
+            _ => values::CANNOT_BE_EXECUTED,
+        }
+        .to_string(),
         nodes: nodes.into_iter().map(name).filter(|name| !name.is_empty()).collect(),
         expected: "the graph runs to its end on every rank".to_string(),
         found: describe_failure(after, failure),
@@ -307,7 +315,10 @@ fn failed(after: GraphOf, failure: &Failure, graphs: usize) -> ValueResult {
             Failure::Stuck(_) | Failure::Mismatch(_) if graphs > 1 => About::OtherRank,
             _ => About::Execution,
         },
-        observed: Observed::Outputs,
+        observed: match failure {
+            Failure::Stuck(_) | Failure::Mismatch(_) => Observed::Meetings,
+            _ => Observed::Outputs,
+        },
         is_cause: false,
     }])
 }
@@ -393,21 +404,26 @@ fn new_hazards(evidence: &Evidence, before: &Run, after: &Run) -> Vec<ValueDiffe
     told
 }
 
-/// What lies at a place, in words, and the names of the nodes concerned.
-fn subject(after: &Graph, place: &Place) -> (String, Vec<String>) {
+/// What lies at a place, in words, and the names of the nodes concerned. Where the graph after returns no node there, that
+/// before names the output.
+fn subject(graphs: [&Graph; 2], place: &Place) -> (String, Vec<String>) {
     match place {
-        Place::Output(path) => match semantics::output_node(after, path) {
-            Some(node) => (format!("output {}", after.name(node)), vec![after.name(node).to_string()]),
-            None => ("an output".to_string(), Vec::new()),
-        },
+        Place::Output(path) => {
+            let name =
+                |graph: &Graph| semantics::output_node(graph, path).map(|node| graph.name(node).to_string());
+            match graphs.into_iter().find_map(name) {
+                Some(name) => (format!("output {name}"), vec![name]),
+                None => ("an output".to_string(), Vec::new()),
+            }
+        }
         Place::Input(name) => (format!("the final contents of input {name}"), vec![name.clone()]),
         Place::Effect(n) => (format!("effect {n}"), Vec::new()),
         Place::World => ("the number of ranks".to_string(), Vec::new()),
     }
 }
 
-fn describe(after: &Graph, difference: &Difference, ranks: usize) -> ValueDifference {
-    let (what, nodes) = subject(after, &difference.place);
+fn describe(graphs: [&Graph; 2], difference: &Difference, ranks: usize) -> ValueDifference {
+    let (what, nodes) = subject(graphs, &difference.place);
     let or_nothing = |side: &Option<String>| side.clone().unwrap_or_else(|| "there is nothing".to_string());
     let (expected, found) = match &difference.aspect {
         Aspect::Existence { before, after } => (or_nothing(before), or_nothing(after)),

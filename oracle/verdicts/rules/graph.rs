@@ -1,61 +1,86 @@
 //! `graph/*`: the result is a graph at all.
 
-use super::{AnalyzedGraph, Checked, Evidence, Stage, aliases};
-use crate::analysis::fault::{Fault, FaultKind};
+use super::{AnalyzedGraph, Checked, Evidence, PassKind, Stage, aliases};
+use crate::analysis::fault::{Fault, FaultKind, Subject};
+use rustc_hash::FxHashSet;
+
+/// The rule that the families of passes which give graphs have in common.
+pub(super) const WELL_FORMED_ID: &str = "rewrite/well-formed";
 
 /// The statement of `rewrite/well-formed`, which several families have, and its reason.
 pub(super) const WELL_FORMED: (&str, &str) = (
-    "The result, of a partition each part, is a graph: unique names, existing references, arguments that fit the operator, \
-     one output, nested as before, a consistent world.",
+    "The result, of a partition each part, is a graph, and so are its bodies: unique names, existing references, \
+     definitions before uses where no other rule asks for them, arguments that fit the operator, one output, nested as \
+     before, a consistent world.",
     "What is not a graph cannot be executed.",
 );
 
-/// The result has no faults that the input had not.
-///
-/// Faults with a rule of their own are left to it: order (`order/list-topological`, `order/acyclic`), references
-/// to erased nodes (`bucket/users-rewired`), recorded results (`rewrite/metadata`) and waits
-/// (`rewrite/in-flight`).
+/// The rule that reports faults of a subject in what a pass gives.
+pub(super) fn rule_of(subject: Subject, pass: PassKind) -> &'static str {
+    let is_partition = pass == PassKind::Partition;
+    match subject {
+        Subject::Structure => WELL_FORMED_ID,
+        Subject::Order | Subject::Cycle if pass == PassKind::Rewrite => WELL_FORMED_ID,
+        Subject::Order | Subject::Cycle if is_partition => "order/bw-order-valid",
+        Subject::Order => "order/list-topological",
+        Subject::Cycle => "order/acyclic",
+        Subject::Waiting if is_partition => "comm/no-unwaited-crossing",
+        Subject::Waiting => "rewrite/in-flight",
+        Subject::Records if is_partition => "partition/metadata-true",
+        Subject::Records => "rewrite/metadata",
+    }
+}
+
+/// The faults of a graph after that are not in the graph before, and that no other rule of the pass reports.
+pub(super) fn ill_formed<'f>(before: &AnalyzedGraph, faults: &'f [Fault], pass: PassKind) -> Vec<&'f Fault> {
+    let known: FxHashSet<String> = before.faults().iter().map(ToString::to_string).collect();
+    let own = faults.iter().filter(|fault| rule_of(fault.kind.subject(), pass) == WELL_FORMED_ID);
+    own.filter(|fault| !known.contains(&fault.to_string())).collect()
+}
+
+/// The result has no faults that the input had not. Those of some subjects have [a rule of their own](rule_of).
 pub(super) fn well_formed(evidence: &Evidence) -> Checked {
-    let excused: Vec<String> = evidence.before.faults().iter().map(ToString::to_string).collect();
     let mut findings: Vec<super::Finding> = Vec::new();
-    let (expected, count) = evidence.before.graph.nesting();
+    let before = &evidence.before;
+    let (expected, count) = before.graph.nesting();
     for (side, stage) in evidence.stages() {
         let (found, values) = side.graph.nesting();
         if values == count && found != expected {
             let [one, other] = apart(&expected, &found);
-            let finding = evidence.finding(
-                "rewrite/well-formed",
-                stage,
-                "the results are nested in another way".to_string(),
-            );
+            let finding =
+                evidence.finding(WELL_FORMED_ID, stage, "the results are nested in another way".to_string());
             findings.push(
                 finding
                     .expected(format!("the graph before returns {one}"))
                     .observed(format!("it returns {other}")),
             );
         }
-        if let Some(title) = evidence.before.graph.world.contradiction(&side.graph.world) {
+        if let Some(title) = before.graph.world.contradiction(&side.graph.world) {
             findings.push(
-                evidence
-                    .finding("rewrite/well-formed", stage, title)
-                    .expected("ranks and groups stay as they are"),
+                evidence.finding(WELL_FORMED_ID, stage, title).expected("ranks and groups stay as they are"),
             );
         }
-        for fault in evidence.faults_of(side) {
-            let elsewhere = matches!(
-                fault.kind,
-                FaultKind::Dangling { .. } | FaultKind::Shape { .. } | FaultKind::IdleWait { .. }
-            ) || fault.concerns_order();
-            if elsewhere {
-                continue;
-            }
+        // What the rules leave to another one is the same for bucketing and for repair.
+        let pass = if evidence.policies.any_rewrite { PassKind::Rewrite } else { PassKind::Bucketing };
+        for fault in ill_formed(before, evidence.faults_of(side), pass) {
             let title = fault.to_string();
-            if excused.contains(&title) || findings.iter().any(|f| f.title == title) {
+            let is_repaired = fault.concerns_order() && !std::ptr::eq(side, &*evidence.after);
+            if is_repaired || findings.iter().any(|f| f.title == title) {
                 continue;
             }
-            findings.push(
-                evidence.finding("rewrite/well-formed", stage, title).side_nodes(evidence, side, fault.node),
-            );
+            let finding =
+                evidence.finding(WELL_FORMED_ID, stage, title).side_nodes(evidence, side, fault.node);
+            findings.push(match &fault.kind {
+                FaultKind::Cycle { nodes, .. } => finding.side_nodes(evidence, side, nodes.iter().copied()),
+                FaultKind::ForwardReference { to, .. } => finding.side_nodes(evidence, side, [*to]),
+                FaultKind::Dangling { to } => match before.graph.find(to) {
+                    Some(erased) => finding
+                        .before_nodes(evidence, [erased])
+                        .observed(format!("the pass erased {to} and left this use of it")),
+                    None => finding.observed(format!("no graph has a node {to}")),
+                },
+                _ => finding,
+            });
         }
     }
     Checked::Findings(findings)
@@ -100,4 +125,34 @@ pub(crate) fn contradicting_records(before: &AnalyzedGraph) -> Option<String> {
     Some(format!(
         "input: its records contradict its operators, so these calls count as unknown functions of their inputs: {first}{others}"
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every fault of what a pass gives is reported: the rule of its subject is one of those that run for the pass.
+    #[test]
+    fn no_fault_is_left_to_a_rule_that_does_not_run() {
+        let mut asked = 0;
+        for &pass in PassKind::ALL {
+            let rules: Vec<&str> = (pass.row().statements)()
+                .iter()
+                .filter(|rule| rule.passes.contains(&pass))
+                .map(|rule| rule.id)
+                .collect();
+            if !rules.contains(&WELL_FORMED_ID) {
+                continue;
+            }
+            asked += 1;
+            for subject in Subject::ALL {
+                let rule = rule_of(subject, pass);
+                assert!(
+                    rules.contains(&rule),
+                    "{pass:?} leaves {subject:?} to {rule}, which it does not run"
+                );
+            }
+        }
+        assert_eq!(asked, 4, "rewrite, bucketing, repair and partition");
+    }
 }

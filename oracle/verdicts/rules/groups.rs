@@ -3,12 +3,12 @@
 //! A second group of the same ranks in the same order carries the same values; passes make one so that gathers need not
 //! queue behind reductions. Where both groups list their ranks, `rewrite/values` knows. Where a list is missing, the
 //! graph after is proved with the old group in the place of the new one: then the result is right if the two have the
-//! same ranks in the same order, and that is the condition that is told. That is never a violation. Where both lists
-//! are known and differ, and values differ too, the group is told as the cause.
+//! same ranks in the same order, and the rule states that condition. That is never a violation. Where both lists are known
+//! and differ, the group is the cause of other values only if these are equal with the group before in its place.
 
 use super::proved::Evaluated;
 use super::values::ValueResult;
-use super::{AnalyzedGraph, Checked, Code, Evidence, Finding, Stage};
+use super::{AnalyzedGraph, Checked, Code, Evidence, Stage};
 use crate::analysis::GroupName;
 use crate::graph::{Editor, Graph, NodeId, Value};
 use std::collections::BTreeMap;
@@ -67,21 +67,27 @@ fn launches<'e>(evidence: &'e Evidence) -> impl Iterator<Item = (usize, usize)> 
 /// The groups that must have the ranks of those they stand for, for both graphs to be equal.
 pub(super) fn prove(evidence: &Evidence) -> Option<Vec<MovedGroup>> {
     let moved = moved(evidence)?;
-    let graph = renamed(&evidence.after, &moved);
-    let after = AnalyzedGraph::new(&graph);
-    Evaluated::new(&evidence.before, &after, &evidence.own).proves_equal().then_some(moved)
+    let names = moved.iter().map(|group| (group.after.as_str(), group.before.as_str()));
+    is_equal_on(evidence, names).then_some(moved)
 }
 
-/// The graph with each group's old name.
-fn renamed(side: &AnalyzedGraph, moved: &[MovedGroup]) -> Graph {
+/// Whether both graphs are proved equal with other groups in the graph after.
+fn is_equal_on<'n>(evidence: &Evidence, groups: impl Iterator<Item = (&'n str, &'n str)>) -> bool {
+    let graph = renamed(&evidence.after, groups);
+    let after = AnalyzedGraph::new(&graph);
+    Evaluated::new(&evidence.before, &after, &evidence.own).proves_equal()
+}
+
+/// The graph with other groups in the places of some: each of these, and what takes its place.
+fn renamed<'n>(side: &AnalyzedGraph, groups: impl Iterator<Item = (&'n str, &'n str)>) -> Graph {
+    let groups: BTreeMap<&str, &str> = groups.collect();
     let mut editor = Editor::new(side.graph);
     let calls: Vec<NodeId> = side.collectives.calls.iter().map(|call| call.node).collect();
     for id in calls {
         let name = |editor: &mut Editor, value: Value| match value {
             Value::Str(text) => {
                 let own = side.graph.text(text);
-                let of = moved.iter().find(|group| group.after == own);
-                of.map_or(value, |group| Value::Str(editor.graph_mut().intern(&group.before)))
+                groups.get(own).map_or(value, |name| Value::Str(editor.graph_mut().intern(name)))
             }
             other => other,
         };
@@ -115,37 +121,38 @@ pub(super) fn open(moved: &[MovedGroup]) -> Vec<MovedGroup> {
     moved.iter().filter(|group| !group.is_known).cloned().collect()
 }
 
-/// A collective on another group has the same ranks in the same order.
+/// A collective on another group has the same ranks in the same order, where its values depend on that. Other ranks alone
+/// are no fault: a pass may gather over one large group what it gathered over two small ones. They are one where values
+/// differ and would be equal on the group before.
 pub(super) fn groups_kept(evidence: &Evidence) -> Checked {
     if let Some(moved) = &evidence.values.moved_groups {
         return Checked::undecided(Code::GroupNotKnown, format!("it holds if {}", condition(moved)));
     }
     let (before, after) = (&evidence.before, &evidence.after);
-    let pairs =
-        launches(evidence).map(|(old, new)| (&before.collectives.calls[old], &after.collectives.calls[new]));
-    let moved: Vec<_> = pairs.filter(|(old, new)| old.group != new.group).collect();
-    let differs =
-        evidence.values.results.iter().any(|(_, result)| matches!(result, ValueResult::Different(_)));
-    if !differs {
+    let mut results = evidence.values.results.iter();
+    if !results.any(|(_, result)| matches!(result, ValueResult::Different(_))) {
         return Checked::Findings(Vec::new());
     }
-    let mut findings: Vec<Finding> = Vec::new();
-    for (old, new) in moved {
-        let (GroupName::Text(was), GroupName::Text(is)) = (old.group, new.group) else { continue };
-        let (Some(known), Some(others)) = (ranks(evidence, was), ranks(evidence, is)) else { continue };
-        if known == others {
-            continue;
-        }
-        let name = after.graph.name(new.node);
-        findings.push(
-            evidence
-                .finding("rewrite/groups", Stage::After, format!("{name} meets other ranks than before"))
-                .after_nodes(evidence, [new.node])
-                .expected(format!("before, it is on group {was}, which has ranks {known:?}"))
-                .observed(format!("after, it is on group {is}, which has ranks {others:?}")),
-        );
+    let pairs =
+        launches(evidence).map(|(old, new)| (&before.collectives.calls[old], &after.collectives.calls[new]));
+    let moved = pairs.filter_map(|(old, new)| {
+        let (GroupName::Text(was), GroupName::Text(is)) = (old.group, new.group) else { return None };
+        let (known, others) = (ranks(evidence, was)?, ranks(evidence, is)?);
+        (known != others).then_some((new.node, (was, known), (is, others)))
+    });
+    let moved: Vec<_> = moved.collect();
+    if moved.is_empty() || !is_equal_on(evidence, moved.iter().map(|(_, (was, _), (is, _))| (*is, *was))) {
+        return Checked::Findings(Vec::new());
     }
-    Checked::Findings(findings)
+    let finding = |(node, (was, known), (is, others))| {
+        let title = format!("{} meets other ranks than before", after.graph.name(node));
+        evidence
+            .finding("rewrite/groups", Stage::After, title)
+            .after_nodes(evidence, [node])
+            .expected(format!("before, it is on group {was}, which has ranks {known:?}"))
+            .observed(format!("after, it is on group {is}, which has ranks {others:?}"))
+    };
+    Checked::Findings(moved.into_iter().map(finding).collect())
 }
 
 /// The ranks of a group, one list for each instance, where they are known.

@@ -423,6 +423,7 @@ impl<'g> Both<'g> {
             && self.before.node(old).op == self.after.node(new).op
             && self.old.of(old).len() == self.new.of(new).len()
             && self.calls.same_constants(old, new)
+            && (self.after.node(new).op != Op::GetAttr || self.before.target(old) == self.after.target(new))
     }
 
     /// Whether two nodes are the same operator on the same arguments.
@@ -506,12 +507,17 @@ impl<'g> Both<'g> {
             .after
             .ids()
             .map(|id| {
-                let target = self.targets[self.after.node(id).target.0 as usize]?;
-                (self.after.node(id).op == Op::Call).then(|| kind_of(target, &self.calls.new_one(id)))
+                let target = match self.after.node(id).op {
+                    Op::Call => self.targets[self.after.node(id).target.0 as usize]?,
+                    Op::GetAttr => self.before.find_target(self.after.target(id))?,
+                    Op::Placeholder | Op::Output => return None,
+                };
+                Some(kind_of(target, &self.calls.new_one(id)))
             })
             .collect();
         let mut equal: FxHashMap<u64, VecDeque<NodeId>> = FxHashMap::default();
-        for id in self.before.ids().filter(|&id| self.before.node(id).op == Op::Call) {
+        let is_made = |id: &NodeId| matches!(self.before.node(*id).op, Op::Call | Op::GetAttr);
+        for id in self.before.ids().filter(is_made) {
             let key = key_of(of_before[id.index()], self.old.of(id).iter().copied());
             equal.entry(key).or_default().push_back(id);
         }
@@ -587,13 +593,14 @@ impl<'g> Both<'g> {
             })
     }
 
-    /// Inputs that are bound by nothing, by name; attributes by what they name; the outputs.
+    /// Inputs that are bound by nothing, by name; attributes by what they name, where it is named once; the outputs.
     fn pair_rest_of_interface(&self, twins: &mut Twins) {
-        let mut attributes: FxHashMap<&str, NodeId> = FxHashMap::default();
+        let mut attributes: FxHashMap<&str, Option<NodeId>> = FxHashMap::default();
         for old in self.before.ids() {
             match self.before.node(old).op {
                 Op::GetAttr => {
-                    attributes.entry(self.before.target(old)).or_insert(old);
+                    let named = attributes.entry(self.before.target(old));
+                    named.and_modify(|named| *named = None).or_insert(Some(old));
                 }
                 Op::Placeholder if self.bound.is_empty() => {
                     let named = self.after.find(self.before.name(old));
@@ -605,7 +612,7 @@ impl<'g> Both<'g> {
             }
         }
         for new in self.after.ids().filter(|&id| self.after.node(id).op == Op::GetAttr) {
-            if let Some(&old) = attributes.get(self.after.target(new)) {
+            if let Some(&Some(old)) = attributes.get(self.after.target(new)) {
                 twins.pair(old, new);
             }
         }
@@ -682,7 +689,7 @@ impl<'g> Both<'g> {
                 named.retain(|&old| {
                     old.index() < self.before.len()
                         && twins.after_of(old).is_none()
-                        && self.before.node(old).op == Op::Call
+                        && matches!(self.before.node(old).op, Op::Call | Op::GetAttr)
                         && self.is_same_call(old, new)
                 });
                 named.sort_unstable();

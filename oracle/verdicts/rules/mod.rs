@@ -295,7 +295,7 @@ pub static CATALOGUE: &[Rule<Rewrites>] = &[
     Rule {
         id: "order/acyclic",
         severity: Severity::Soundness,
-        passes: REWRITES,
+        passes: BOTH,
         statement: "The graph after is acyclic over arguments at any depth, keyword arguments and ordering edges.",
         reason: "Otherwise there is no order to execute it in.",
         check: order::acyclic,
@@ -303,7 +303,7 @@ pub static CATALOGUE: &[Rule<Rewrites>] = &[
     Rule {
         id: "order/list-topological",
         severity: Severity::Soundness,
-        passes: REWRITES,
+        passes: BOTH,
         statement: "After repair the list is topological: inputs first, definitions before uses, the output last.",
         reason: "The list is what is executed.",
         check: order::list_topological,
@@ -396,7 +396,7 @@ pub static CATALOGUE: &[Rule<Rewrites>] = &[
         passes: REWRITES,
         statement: "The recorded result of every node is what its operator makes of its inputs, on their device or the \
                     one that it names, and is recorded in no other memory's storage, and in one as large as it takes, as \
-                    far as it was so before; a view may be recorded in a storage of its own.",
+                    far as it was so before; where storages are recorded, a view is recorded in that of what it is a view of.",
         reason: "Later passes trust the metadata.",
         check: metadata::metadata_true,
     },
@@ -635,7 +635,11 @@ fn by_weight(findings: &mut [Finding]) {
     let counted = place("comm/moved-exactly-once");
     let has_cause = findings.iter().any(|finding| finding.is_cause);
     let weight = |finding: &Finding| match finding.rule {
-        "order/acyclic" | "order/list-topological" | "rewrite/in-flight" if has_cause => (counted, 0),
+        "rewrite/collectives" | "order/acyclic" | "order/list-topological" | "rewrite/in-flight"
+            if has_cause =>
+        {
+            (counted, 0)
+        }
         _ if finding.is_cause => (counted, 1),
         rule => (place(rule), 2),
     };

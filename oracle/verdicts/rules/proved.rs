@@ -1,12 +1,13 @@
 //! Values by proof: both graphs evaluated symbolically, at full size, for one generic rank.
 
 use super::executed::bakes_rank;
+use super::partition::returned;
 use super::ranks::name_ranks;
 use super::values::{
     About, CANNOT_BE_EXECUTED, Observed, Rewires, ValueDifference, ValueMethod, ValueResult,
 };
 use super::{AnalyzedGraph, Code, Evidence, Merge, Reason, cause};
-use crate::graph::{Dtype, Graph, NodeId, Op};
+use crate::graph::{Dtype, Graph, NodeId, Op, Value};
 use crate::ops::Kind;
 use crate::ops::shape::{Inferred, infer};
 use crate::semantics::symbolic::{
@@ -50,21 +51,36 @@ impl<'a> Evaluated<'a> {
     }
 }
 
-/// Whether a new launch carries each of its members once and beside them nothing but padding.
-pub(super) fn is_padded(evidence: &Evidence, merge: &Merge) -> bool {
+/// What a new launch carries beside its members.
+pub(super) fn extra_of(evidence: &Evidence, merge: &Merge) -> Extra {
     let (before, after) = (&evidence.before, &evidence.after);
     let Evaluated { mut arena, old, new } = Evaluated::new(before, after, &evidence.own);
     let payloads = payload_members(&mut arena, &old, &new);
     let place =
         |evaluation: &Evaluation, node| evaluation.launches.iter().position(|launch| launch.node == node);
-    let Some(launch) = place(&new, after.collectives.calls[merge.launch].node) else { return false };
-    let carries_once = |&member: &usize| {
+    let Some(launch) = place(&new, after.collectives.calls[merge.launch].node) else { return Extra::Unknown };
+    let is_sent_again = |launch: usize| payloads.times[launch].iter().any(|&times| times > 1);
+    let carried = payloads.members[launch].iter().map(|member| member.before.launch);
+    if let Some(again) = carried.filter(|&launch| is_sent_again(launch)).min() {
+        return Extra::SentAgain(old.launches[again].node);
+    }
+    let is_carried = |&member: &usize| {
         let launch = place(&old, before.collectives.calls[member].node);
         launch.is_some_and(|launch| payloads.times[launch].iter().all(|&times| times == 1))
     };
     let mut extra = payloads.extra.iter().zip(&payloads.padding);
-    merge.members.iter().all(carries_once)
-        && extra.all(|((index, _), padding)| index.launch != launch || *padding)
+    let is_padding = extra.all(|((index, _), padding)| index.launch != launch || *padding);
+    if is_padding && merge.members.iter().all(is_carried) { Extra::Padding } else { Extra::Unknown }
+}
+
+/// What a new launch takes in beyond what its members send.
+pub(super) enum Extra {
+    /// Numbers that no launch of the graph before sends.
+    Padding,
+    /// What this launch of the graph before sends, which is sent elsewhere too.
+    SentAgain(NodeId),
+    /// Something else.
+    Unknown,
 }
 
 /// What the launches of a graph after carry, in the order in which they carry it.
@@ -144,7 +160,7 @@ pub(super) fn prove(evidence: &Evidence, evaluated: Evaluated) -> Proof {
             let mut told: Vec<ValueDifference> = certain()
                 .take(shown.min(SHOWN))
                 .map(|difference| {
-                    let (what, nodes) = subject(after.graph, difference);
+                    let (what, nodes) = subject([after.graph, before.graph], difference);
                     let (title, expected) = match &difference.what {
                         What::Hazard(Hazard { kind: HazardKind::Undefined { .. }, .. }) => {
                             (CANNOT_BE_EXECUTED.to_string(), "the graph runs to its end on every rank")
@@ -344,17 +360,19 @@ fn observed(what: &What) -> Observed {
     }
 }
 
-fn subject(after: &Graph, difference: &Difference) -> (String, Vec<String>) {
+/// What differs, in words, and the nodes concerned. Where the graph after returns no node, that before names the output.
+fn subject(graphs: [&Graph; 2], difference: &Difference) -> (String, Vec<String>) {
+    let after = graphs[0];
     match &difference.what {
         What::Interface => ("the list of inputs".to_string(), Vec::new()),
         What::OutputCount => ("the number of outputs".to_string(), Vec::new()),
         What::Output(position) => {
-            let mut references = Vec::new();
-            if let Some(output) = after.output() {
-                after.for_each_input(output, &mut |node| references.push(node));
-            }
-            match references.get(*position) {
-                Some(&node) => (format!("output {}", after.name(node)), vec![after.name(node).to_string()]),
+            let name = |graph: &Graph| match returned(graph).get(*position) {
+                Some(&Value::Node(node)) if node.index() < graph.len() => Some(graph.name(node).to_string()),
+                _ => None,
+            };
+            match graphs.into_iter().find_map(name) {
+                Some(name) => (format!("output {name}"), vec![name]),
                 None => (format!("output {position}"), Vec::new()),
             }
         }

@@ -72,6 +72,8 @@ pub enum Observed {
     State,
     /// Who sees effects: assertions, prints, barriers.
     Effects,
+    /// Ranks that meet in a collective, or wait for each other for ever.
+    Meetings,
 }
 
 /// One difference between what the two graphs compute.
@@ -511,7 +513,7 @@ pub(super) fn effects_equal(evidence: &Evidence) -> Checked {
 }
 
 /// What both graphs are called.
-const BEFORE_AND_AFTER: [&str; 2] = ["before", "after"];
+pub(super) const BEFORE_AND_AFTER: [&str; 2] = ["before", "after"];
 
 /// What is found of what is observed, or of everything; `graphs`: what both are called.
 pub(super) fn equal(

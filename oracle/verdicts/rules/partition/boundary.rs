@@ -1,37 +1,28 @@
 //! What crosses from forward to backward, and what goes in and out: inputs, outputs, signatures, order.
 
 use super::super::comm::{faults_of_inputs, faults_of_waiting};
-use super::super::{Checked, Code, Finding};
+use super::super::graph::{WELL_FORMED_ID, ill_formed};
+use super::super::{Checked, Code, Finding, PassKind};
 use super::evidence::{BackwardInput, PartitionEvidence, Saved, ValueClass, class_of, is_tangent};
 use super::records::{layout, other_layout};
-use crate::analysis::fault::FaultKind;
 use crate::analysis::topological;
 use crate::graph::{Dim, Graph, NodeId, Op, Out, Value};
 use crate::ops::Kind;
 use crate::rules::AnalyzedGraph;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Both parts are graphs at all. Order, and references to what is not there, have rules of their own.
+/// Both parts are graphs at all.
 pub(super) fn well_formed(evidence: &PartitionEvidence) -> Checked {
-    let excused: FxHashSet<String> = evidence.joint.faults().iter().map(ToString::to_string).collect();
     let mut findings = Vec::new();
     for (side, part) in evidence.parts() {
         if let Some(why) = evidence.joint.graph.world.contradiction(&side.graph.world) {
-            let finding = evidence.finding("rewrite/well-formed", format!("{part}: {why}"));
+            let finding = evidence.finding(WELL_FORMED_ID, format!("{part}: {why}"));
             findings.push(finding.contrast("ranks and groups stay as they are", "these are others"));
         }
-        for fault in side.faults() {
-            let elsewhere = matches!(
-                fault.kind,
-                FaultKind::Dangling { .. } | FaultKind::Shape { .. } | FaultKind::IdleWait { .. }
-            ) || fault.concerns_order();
-            let text = fault.to_string();
-            if elsewhere || excused.contains(&text) {
-                continue;
-            }
+        for fault in ill_formed(&evidence.joint, side.faults(), PassKind::Partition) {
             findings.push(
                 evidence
-                    .finding("rewrite/well-formed", format!("{part}: {text}"))
+                    .finding(WELL_FORMED_ID, format!("{part}: {fault}"))
                     .nodes(evidence, fault.node.map(|node| side.graph.name(node)))
                     .contrast("a part is a graph", "this is none"),
             );
@@ -44,25 +35,6 @@ pub(super) fn well_formed(evidence: &PartitionEvidence) -> Checked {
 pub(super) fn closed(evidence: &PartitionEvidence) -> Checked {
     const RULE: &str = "partition/bw-closed";
     let mut findings = Vec::new();
-    for (side, part) in evidence.parts() {
-        for id in side.graph.ids() {
-            let name = side.graph.name(id);
-            let mut missing: Vec<String> = Vec::new();
-            side.graph.for_each_dangling(id, &mut |gone| missing.push(gone.to_string()));
-            missing.dedup();
-            for gone in missing {
-                findings.push(
-                    evidence
-                        .finding(RULE, format!("{part}: {name} takes {gone}, which is not there"))
-                        .nodes(evidence, [name, &gone])
-                        .contrast(
-                            format!("{name} needs the value of {gone}"),
-                            format!("{part} neither computes {gone} nor has it as an input"),
-                        ),
-                );
-            }
-        }
-    }
     let saved: FxHashSet<&str> = evidence.saved.iter().map(|saved| saved.name.as_str()).collect();
     let backward = evidence.backward.graph;
     for &(id, input) in &evidence.backward_inputs {

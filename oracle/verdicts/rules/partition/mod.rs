@@ -199,8 +199,8 @@ pub static CATALOGUE: &[Rule<Partitions>] = &[
         passes: PARTITION,
         statement: "The recorded result of every node of both parts is what its operator makes of its inputs, on their \
                     device or the one that it names, and is recorded in no other memory's storage, and in one as large \
-                    as it takes, as far as it is so in the joint graph; where a node takes the same as there, it is recorded as there. A view may be \
-                    recorded in a storage of its own.",
+                    as it takes, as far as it is so in the joint graph; where a node takes the same as there, it is recorded as there. Where storages are \
+                    recorded, a view is recorded in that of what it is a view of.",
         reason: "Later passes trust the metadata.",
         check: records::metadata_true,
     },

@@ -125,12 +125,13 @@ impl<'a> Merging<'a> {
     /// This rank's index in a group.
     fn rank(&self, member: &Member) -> Result<i64, Refusal> {
         let graph = self.editor.graph();
-        let name = member.group.name(graph);
-        let ranks = &self.config.rank;
-        let recorded = match member.group {
-            Group::Name(_) => graph.world.group(name).and_then(|group| group.recorded_rank),
-            Group::Node(_) => None,
+        let group = match member.group {
+            Group::Name(name) => graph.world.group(graph.text(name)),
+            Group::Node(node) => graph.group_of(node, member.group_size),
         };
+        let name = group.map_or(member.group.name(graph), |group| &group.name);
+        let recorded = group.and_then(|group| group.recorded_rank);
+        let ranks = &self.config.rank;
         let named = ranks.by_group.get(name).copied();
         let rank = named.or(ranks.all).or(recorded).unwrap_or(0);
         match member.group_size {
