@@ -1,6 +1,6 @@
 //! The bodies of the fuzz targets on the committed corpora, without a fuzzer: every file of `corpus/<target>/`.
 
-use graph_oracle::fuzzing::{TARGETS, target};
+use fuzzing::{TARGETS, target};
 use std::path::{Path, PathBuf};
 
 fn corpus(name: &str) -> Vec<PathBuf> {

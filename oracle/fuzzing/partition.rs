@@ -171,8 +171,8 @@ fn executed(graph: &Graph) -> Option<semantics::Run> {
 mod tests {
     use super::*;
     use crate::case::{Expectation, Expected, Subject};
-    use crate::fuzzing::mutate::mutate;
     use crate::generate::{Seeded, joint};
+    use crate::mutate::mutate;
 
     const TEXT: [fn(&[u8]); 4] = [check_default, check_min_cut, check_replay, check_cse];
     const CHOICES: [fn(&[u8]); 4] =

@@ -1,8 +1,12 @@
 //! Bodies of the fuzz targets: bytes in, a panic if the oracle contradicts itself.
 //!
-//! The targets in fuzz/ are glue; the plain tests feed every file of `corpus/<target>/` to the same bodies. A target
+//! The crate depends on the judge, the references and the generator, so that a fuzz build compiles nothing else. The
+//! targets in fuzz/ are glue; the plain tests feed every file of `corpus/<target>/` to the same bodies. A target
 //! reads text (`.graph` cases, changed by [`mutate`], so that a corpus survives a change of the generator) or, as
 //! `*_choices`, decodes choices through `arbitrary`.
+
+#![deny(unsafe_code)]
+#![warn(missing_docs)]
 
 pub mod bucketing;
 pub mod deadlock;
@@ -21,6 +25,12 @@ pub mod repair;
 pub mod rewrite;
 pub mod schedule;
 pub mod text_format;
+
+use harness::{candidates, generate, reduce};
+use ir::{analysis, case, format, graph, ops};
+use models::{memory, semantics, simulate};
+use references::passes;
+use verdicts::{judge, report, rules};
 
 use crate::case::Case;
 use crate::format::text;
