@@ -22,6 +22,7 @@ mod without;
 mod written_lists;
 
 use crate::analysis::Edges;
+use crate::analysis::contradictions::opaque;
 use crate::analysis::cycle::shortest_cycle;
 use crate::analysis::fault::Fault;
 use crate::analysis::topological;
@@ -684,7 +685,48 @@ fn both<A: Send, B: Send>(
     }
 }
 
+/// Judges graphs as they are compared, with the calls opaque that what the input records contradicts.
 fn judge_outcomes_with<'a>(
+    before: Arc<AnalyzedGraph<'a>>,
+    after: AnalyzedGraph<'a>,
+    pass: PassKind,
+    policies: Policies,
+    outcomes: &[(Option<u32>, &'a Outcome)],
+    options: &Options,
+    mut again: Again,
+) -> Judgement {
+    let Some(note) = rules::contradicting_records(&before) else {
+        return judge_comparable(before, after, pass, policies, outcomes, options, again);
+    };
+    let graphs =
+        outcomes.iter().flat_map(|(_, outcome)| outcome.unrepaired.iter().chain([&outcome.repaired]));
+    let graphs: Vec<&Graph> = graphs.chain(&again.on_result).collect();
+    let mut judgement = match opaque(before.graph, &graphs) {
+        None => judge_comparable(before, after, pass, policies, outcomes, options, again),
+        Some((before, graphs)) => {
+            let mut graphs = graphs.into_iter();
+            let outcomes: Vec<(Option<u32>, Outcome)> = outcomes
+                .iter()
+                .filter_map(|(rank, outcome)| {
+                    let unrepaired = outcome.unrepaired.as_ref().and_then(|_| graphs.next());
+                    Some((*rank, Outcome { unrepaired, repaired: graphs.next()? }))
+                })
+                .collect();
+            again.on_result = graphs.next();
+            let of_ranks: Vec<(Option<u32>, &Outcome)> =
+                outcomes.iter().map(|(rank, outcome)| (*rank, outcome)).collect();
+            let Some((_, first)) = of_ranks.first() else {
+                return refused(Code::NoOutcome.because("there is no outcome"));
+            };
+            let (before, after) = (AnalyzedGraph::new(&before), AnalyzedGraph::new(&first.repaired));
+            judge_comparable(Arc::new(before), after, pass, policies, &of_ranks, options, again)
+        }
+    };
+    judgement.notes.push(note);
+    judgement
+}
+
+fn judge_comparable<'a>(
     before: Arc<AnalyzedGraph<'a>>,
     after: AnalyzedGraph<'a>,
     pass: PassKind,
@@ -724,7 +766,6 @@ fn judge_outcomes_with<'a>(
     let graphs = rules::distinct(&given, Arc::new(after));
     let mut all: Vec<Evidence> = threads::map(graphs, evidence);
     let mut notes = rules::execute_values(&mut all, evaluators);
-    notes.extend(rules::contradicting_records(&before));
     let Some((first, _)) = all.split_first_mut() else {
         return refused(Code::NoOutcome.because("there is no outcome"));
     };
