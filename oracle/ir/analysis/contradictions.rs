@@ -5,7 +5,7 @@
 //! Sizes that depend on data are recorded as hints, and the hints of one graph often do not fit each other. Which of
 //! the records is false cannot be known, and no pass is at fault for it. So such a call of a pass's input is opaque: it
 //! stands for a function of its arguments that gives what is recorded. [`contradiction`] says which calls these are,
-//! for everything that asks; [`opaque`] writes them as calls of an operator that is not computed.
+//! for everything that asks; [`make_opaque`] makes them calls of an operator that is not computed.
 //!
 //! A pass that repeats such a call copies its record, and the copy is opaque too. A pass that corrects the record says
 //! which one was false: then the operator counts.
@@ -41,13 +41,9 @@ pub fn contradiction(graph: &Graph, ops: &Ops, id: NodeId) -> Option<ShapeFault>
     check(graph, ops, id).into_iter().find(is_of_values)
 }
 
-/// A graph and what a pass made of it, with the contradicted calls of the graph, and their copies, opaque. `None` where
-/// there are none.
-pub fn opaque(before: &Graph, after: &[&Graph]) -> Option<(Graph, Vec<Graph>)> {
+/// Makes the contradicted calls of a graph, and their copies in what a pass made of it, opaque.
+pub fn make_opaque(before: &mut Graph, after: Vec<&mut Graph>) {
     let found = contradicted(before);
-    if found.is_empty() {
-        return None;
-    }
     let of_after: Vec<FxHashMap<NodeId, String>> = after.iter().map(|graph| contradicted(graph)).collect();
     let is_corrected = |id: NodeId| {
         after.iter().zip(&of_after).any(|(graph, contradicted)| {
@@ -56,22 +52,22 @@ pub fn opaque(before: &Graph, after: &[&Graph]) -> Option<(Graph, Vec<Graph>)> {
             })
         })
     };
-    let same: FxHashSet<(&str, &str)> = found
+    let same: FxHashSet<(String, &str)> = found
         .iter()
         .filter(|&(&id, _)| !is_corrected(id))
-        .map(|(&id, fault)| (before.target(id), fault.as_str()))
+        .map(|(&id, fault)| (before.target(id).to_string(), fault.as_str()))
         .collect();
-    if same.is_empty() {
-        return None;
-    }
-    let written = |graph: &Graph, contradicted: &FxHashMap<NodeId, String>| {
+    for (graph, contradicted) in
+        std::iter::once(before).chain(after).zip(std::iter::once(&found).chain(&of_after))
+    {
         let is_same = |id: &NodeId| {
-            contradicted.get(id).is_some_and(|fault| same.contains(&(graph.target(*id), fault.as_str())))
+            contradicted
+                .get(id)
+                .is_some_and(|fault| same.contains(&(graph.target(*id).to_string(), fault.as_str())))
         };
-        with_uncomputed(graph, is_same)
-    };
-    let graphs = after.iter().zip(&of_after).map(|(graph, contradicted)| written(graph, contradicted));
-    Some((written(before, &found), graphs.collect()))
+        let ids: Vec<NodeId> = graph.ids().filter(is_same).collect();
+        leave_uncomputed(graph, &ids);
+    }
 }
 
 /// The contradicted calls that can be opaque, each with the contradiction as text.
@@ -91,19 +87,18 @@ fn contradicted(graph: &Graph) -> FxHashMap<NodeId, String> {
     graph.ids().filter_map(fault).collect()
 }
 
-/// The graph with some calls as calls of operators that are not computed.
-fn with_uncomputed(graph: &Graph, is_one: impl Fn(&NodeId) -> bool) -> Graph {
+/// Makes calls those of operators that are not computed.
+fn leave_uncomputed(graph: &mut Graph, calls: &[NodeId]) {
     let ops = Ops::of(graph);
-    let mut written = graph.clone();
     let mut known = FxHashSet::default();
-    for id in graph.ids().filter(is_one) {
+    for &id in calls {
         let Some((target, facts)) = uncomputed(ops.get(graph, id)) else { continue };
-        written.node_mut(id).target = written.intern_target(&target);
-        if known.insert(graph.node(id).target) {
-            written.facts.push((target, facts));
+        let is_first = known.insert(graph.node(id).target);
+        graph.node_mut(id).target = graph.intern_target(&target);
+        if is_first {
+            graph.facts.push((target, facts));
         }
     }
-    written
 }
 
 #[cfg(test)]
@@ -115,39 +110,48 @@ mod tests {
         parse(format!("x = input : f32[4]\n{body}output y\n").as_bytes()).unwrap().graph
     }
 
-    fn targets(graph: &Graph) -> Vec<&str> {
-        graph.ids().map(|id| graph.target(id)).filter(|target| target.contains("aten")).collect()
+    /// The operators of both graphs after contradicted calls are opaque.
+    fn targets(mut before: Graph, mut after: Graph) -> [Vec<String>; 2] {
+        make_opaque(&mut before, vec![&mut after]);
+        [before, after].map(|graph| {
+            let ops = Ops::of(&graph);
+            let opaque = graph.ids().filter(|&id| graph.node(id).op == Op::Call);
+            let text = |id| {
+                let is_opaque = ops.get(&graph, id).kind == Kind::Opaque;
+                assert!(!is_opaque || contradiction(&graph, &ops, id).is_none());
+                format!("{}{}", graph.target(id), if is_opaque { "!" } else { "" })
+            };
+            opaque.map(text).collect()
+        })
     }
+
+    const OPAQUE: &str = "aten.mul.Scalar (opaque)!";
 
     #[test]
     fn a_copy_of_a_contradicted_call_is_opaque_too() {
         let before = graph("a = mul_scalar(x, 2) : f64[4]\ny = relu(a) : f64[4]\n");
         let after =
             graph("a = mul_scalar(x, 2) : f64[4]\nb = mul_scalar(x, 2) : f64[4]\ny = relu(b) : f64[4]\n");
-        let (before, after) = opaque(&before, &[&after]).unwrap();
-        let opaque = "aten.mul.Scalar (opaque)";
-        assert_eq!(targets(&before), [opaque, "aten.relu.default"]);
-        assert_eq!(targets(&after[0]), [opaque, opaque, "aten.relu.default"]);
-        let ops = Ops::of(&before);
-        assert_eq!(ops.get(&before, NodeId(1)).kind, Kind::Opaque);
-        assert_eq!(contradiction(&before, &ops, NodeId(1)), None);
+        let [before, after] = targets(before, after);
+        assert_eq!(before, [OPAQUE, "aten.relu.default"]);
+        assert_eq!(after, [OPAQUE, OPAQUE, "aten.relu.default"]);
     }
 
     #[test]
     fn a_corrected_record_leaves_the_operator() {
-        let before = graph("y = mul_scalar(x, 2) : f64[4]\n");
-        let after = graph("y = mul_scalar(x, 2) : f32[4]\n");
-        assert!(opaque(&before, &[&after]).is_none());
-        assert!(opaque(&after, &[&before]).is_none());
+        let texts = ["y = mul_scalar(x, 2) : f64[4]\n", "y = mul_scalar(x, 2) : f32[4]\n"];
+        let plain = ["aten.mul.Scalar"];
+        assert_eq!(targets(graph(texts[0]), graph(texts[1])), [plain, plain]);
+        assert_eq!(targets(graph(texts[1]), graph(texts[0])), [plain, plain]);
     }
 
     #[test]
     fn strides_and_communication_make_nothing_opaque() {
-        let strided = graph("y = relu(x) : f32[4] strides [2]\n");
-        assert!(opaque(&strided, &[&strided]).is_none());
-        let scattered =
-            "world 2 ranks, groups dp = [0 1]\nx = input : f32[4]\ny = all_gather(x, dp) : f32[9]\n";
-        let scattered = parse(format!("{scattered}output y\n").as_bytes()).unwrap().graph;
-        assert!(opaque(&scattered, &[&scattered]).is_none());
+        let strided = "y = relu(x) : f32[4] strides [2]\n";
+        assert_eq!(targets(graph(strided), graph(strided)), [["aten.relu.default"]; 2]);
+        let text = "world 2 ranks, groups dp = [0 1]\nx = input : f32[4]\ny = all_gather(x, dp) : f32[9]\noutput y\n";
+        let gathered = || parse(text.as_bytes()).unwrap().graph;
+        let target = "_c10d_functional.all_gather_into_tensor.default";
+        assert_eq!(targets(gathered(), gathered()), [[target]; 2]);
     }
 }

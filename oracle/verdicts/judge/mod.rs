@@ -22,7 +22,7 @@ mod without;
 mod written_lists;
 
 use crate::analysis::Edges;
-use crate::analysis::contradictions::opaque;
+use crate::analysis::contradictions::make_opaque;
 use crate::analysis::cycle::shortest_cycle;
 use crate::analysis::fault::Fault;
 use crate::analysis::topological;
@@ -698,30 +698,19 @@ fn judge_outcomes_with<'a>(
     let Some(note) = rules::contradicting_records(&before) else {
         return judge_comparable(before, after, pass, policies, outcomes, options, again);
     };
-    let graphs =
-        outcomes.iter().flat_map(|(_, outcome)| outcome.unrepaired.iter().chain([&outcome.repaired]));
-    let graphs: Vec<&Graph> = graphs.chain(&again.on_result).collect();
-    let mut judgement = match opaque(before.graph, &graphs) {
-        None => judge_comparable(before, after, pass, policies, outcomes, options, again),
-        Some((before, graphs)) => {
-            let mut graphs = graphs.into_iter();
-            let outcomes: Vec<(Option<u32>, Outcome)> = outcomes
-                .iter()
-                .filter_map(|(rank, outcome)| {
-                    let unrepaired = outcome.unrepaired.as_ref().and_then(|_| graphs.next());
-                    Some((*rank, Outcome { unrepaired, repaired: graphs.next()? }))
-                })
-                .collect();
-            again.on_result = graphs.next();
-            let of_ranks: Vec<(Option<u32>, &Outcome)> =
-                outcomes.iter().map(|(rank, outcome)| (*rank, outcome)).collect();
-            let Some((_, first)) = of_ranks.first() else {
-                return refused(Code::NoOutcome.because("there is no outcome"));
-            };
-            let (before, after) = (AnalyzedGraph::new(&before), AnalyzedGraph::new(&first.repaired));
-            judge_comparable(Arc::new(before), after, pass, policies, &of_ranks, options, again)
-        }
-    };
+    let mut opaque = before.graph.clone();
+    let mut outcomes: Vec<(Option<u32>, Outcome)> =
+        outcomes.iter().map(|&(rank, outcome)| (rank, outcome.clone())).collect();
+    let graphs = outcomes
+        .iter_mut()
+        .flat_map(|(_, outcome)| outcome.unrepaired.iter_mut().chain([&mut outcome.repaired]));
+    make_opaque(&mut opaque, graphs.chain(&mut again.on_result).collect());
+    let outcomes: Vec<(Option<u32>, &Outcome)> = outcomes.iter().map(|(rank, of)| (*rank, of)).collect();
+    let (before, after) = (
+        AnalyzedGraph::new(&opaque),
+        AnalyzedGraph::new(outcomes.first().map_or(&opaque, |(_, of)| &of.repaired)),
+    );
+    let mut judgement = judge_comparable(Arc::new(before), after, pass, policies, &outcomes, options, again);
     judgement.notes.push(note);
     judgement
 }
