@@ -1,6 +1,6 @@
 //! graph-oracle: says whether a distributed-training graph pass did its job, and why not.
 //!
-//! This crate is the whole: what its floors below make public, the command line, and the bodies of the fuzz targets.
+//! This crate is the whole: what its floors below make public, and the command line.
 //! docs/architecture.md shows the floors.
 //!
 //! # A graph before and after
@@ -69,7 +69,6 @@
 #![warn(missing_docs)]
 
 pub mod cli;
-pub mod fuzzing;
 
 pub use harness::{campaign, candidates, edits, family, files, generate, reduce, stop, trace};
 pub use ir::{analysis, case, expression, format, graph, limits, ops, quantity, words};

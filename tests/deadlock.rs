@@ -1,4 +1,4 @@
-use graph_oracle::fuzzing::deadlock::check_source;
+use fuzzing::deadlock::check_source;
 use graph_oracle::generate::Seeded;
 
 #[test]

@@ -10,7 +10,7 @@ const FLOORS: &[&[&str]] = &[
     &["models"],
     &["references", "verdicts"],
     &["harness", "pages"],
-    &["smoke"],
+    &["smoke", "fuzzing"],
     &["graph-oracle"],
 ];
 

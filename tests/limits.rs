@@ -1,8 +1,9 @@
 //! Every number of a small text, made huge: no panic, no abort, little memory, and an answer soon (docs/limits.md).
 
 #![cfg(unix)]
+use fuzzing::huge_numbers::{self, NUMBERS, numbers, with_number};
 use graph_oracle::format::text;
-use graph_oracle::fuzzing::huge_numbers::{NUMBERS, check, numbers, with_number};
+use graph_oracle::gpu;
 use graph_oracle::limits::Limit;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -54,6 +55,21 @@ fn texts() -> Vec<String> {
     all
 }
 
+/// Asks all that the fuzz target asks, and runs the case on the host's device.
+fn check(text: &str) {
+    huge_numbers::check(text);
+    let options = gpu::passes::Options {
+        interleavings: 2,
+        repetitions: 1,
+        max_elements: 1 << 12,
+        ..gpu::passes::Options::default()
+    };
+    let Ok(case) = text::parse(text) else { return };
+    for case in gpu::suite::cases("case", None, &case).unwrap_or_default() {
+        let _ = gpu::passes::smoke(&case, &options, None);
+    }
+}
+
 /// Runs in a process of its own, with little memory.
 #[test]
 #[ignore = "run by huge_numbers_are_answered, with little memory"]
@@ -64,7 +80,7 @@ fn sweep() {
     for text in &texts {
         std::fs::write(&last, text).unwrap();
         let start = Instant::now();
-        let panicked = std::panic::catch_unwind(|| check(text.as_bytes())).is_err();
+        let panicked = std::panic::catch_unwind(|| check(text)).is_err();
         let time = start.elapsed();
         if panicked || time > PATIENCE {
             *bad.entry(panicked).or_insert(0) += 1;

@@ -13,7 +13,6 @@ mod cases;
 mod cli;
 mod clusterfuzzlite;
 mod common;
-mod corpus;
 mod deadlock;
 mod docs;
 mod dumps;

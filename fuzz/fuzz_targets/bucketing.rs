@@ -1,4 +1,4 @@
-//! Glue; the body is `graph_oracle::fuzzing::bucketing::check`.
+//! Glue; the body is `fuzzing::bucketing::check`.
 #![no_main]
 
 #[macro_use]

@@ -1,4 +1,4 @@
-//! Glue; the body is `graph_oracle::fuzzing::bucketing::check_choices`.
+//! Glue; the body is `fuzzing::bucketing::check_choices`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| graph_oracle::fuzzing::bucketing::check_choices(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| fuzzing::bucketing::check_choices(data));

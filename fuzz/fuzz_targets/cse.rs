@@ -1,4 +1,4 @@
-//! Glue; the body is `graph_oracle::fuzzing::partition::check_cse`.
+//! Glue; the body is `fuzzing::partition::check_cse`.
 #![no_main]
 
 #[macro_use]

@@ -1,4 +1,4 @@
-//! Glue; the body is `graph_oracle::fuzzing::deadlock::check`.
+//! Glue; the body is `fuzzing::deadlock::check`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| graph_oracle::fuzzing::deadlock::check(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| fuzzing::deadlock::check(data));

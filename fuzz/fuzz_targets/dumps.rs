@@ -1,4 +1,4 @@
-//! Glue; the body is `graph_oracle::fuzzing::dumps::check`.
+//! Glue; the body is `fuzzing::dumps::check`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| graph_oracle::fuzzing::dumps::check(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| fuzzing::dumps::check(data));

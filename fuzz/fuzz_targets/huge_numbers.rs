@@ -1,8 +1,8 @@
-//! Glue; the body is `graph_oracle::fuzzing::huge_numbers::check`. libFuzzer itself limits memory (`-rss_limit_mb`, 2
+//! Glue; the body is `fuzzing::huge_numbers::check`. libFuzzer itself limits memory (`-rss_limit_mb`, 2
 //! GiB).
 #![no_main]
 
-use graph_oracle::fuzzing::huge_numbers;
+use fuzzing::huge_numbers;
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| huge_numbers::check(data));
 

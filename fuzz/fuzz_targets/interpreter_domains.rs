@@ -1,4 +1,4 @@
-//! Glue; the body is `graph_oracle::fuzzing::interpreter_domains::check`.
+//! Glue; the body is `fuzzing::interpreter_domains::check`.
 #![no_main]
 
 #[macro_use]

@@ -1,4 +1,4 @@
-//! Glue; the body is `graph_oracle::fuzzing::json_format::check`.
+//! Glue; the body is `fuzzing::json_format::check`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| graph_oracle::fuzzing::json_format::check(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| fuzzing::json_format::check(data));

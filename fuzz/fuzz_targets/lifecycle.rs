@@ -1,4 +1,4 @@
-//! Glue; the body is `graph_oracle::fuzzing::lifecycle::check`.
+//! Glue; the body is `fuzzing::lifecycle::check`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| graph_oracle::fuzzing::lifecycle::check(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| fuzzing::lifecycle::check(data));

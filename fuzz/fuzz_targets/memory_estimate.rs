@@ -1,4 +1,4 @@
-//! Glue; the body is `graph_oracle::fuzzing::memory_estimate::check`.
+//! Glue; the body is `fuzzing::memory_estimate::check`.
 #![no_main]
 
 #[macro_use]

@@ -1,4 +1,4 @@
-//! Glue; the body is `graph_oracle::fuzzing::memory_orders::check`.
+//! Glue; the body is `fuzzing::memory_orders::check`.
 #![no_main]
 
 #[macro_use]

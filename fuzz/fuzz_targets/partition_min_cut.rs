@@ -1,4 +1,4 @@
-//! Glue; the body is `graph_oracle::fuzzing::partition::check_min_cut`.
+//! Glue; the body is `fuzzing::partition::check_min_cut`.
 #![no_main]
 
 #[macro_use]

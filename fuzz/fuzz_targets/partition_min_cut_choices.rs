@@ -1,4 +1,4 @@
-//! Glue; the body is `graph_oracle::fuzzing::partition::check_min_cut_choices`.
+//! Glue; the body is `fuzzing::partition::check_min_cut_choices`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| graph_oracle::fuzzing::partition::check_min_cut_choices(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| fuzzing::partition::check_min_cut_choices(data));

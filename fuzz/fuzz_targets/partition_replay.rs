@@ -1,4 +1,4 @@
-//! Glue; the body is `graph_oracle::fuzzing::partition::check_replay`.
+//! Glue; the body is `fuzzing::partition::check_replay`.
 #![no_main]
 
 #[macro_use]

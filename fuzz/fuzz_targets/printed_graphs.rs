@@ -1,4 +1,4 @@
-//! Glue; the body is `graph_oracle::fuzzing::printed_graphs::check`.
+//! Glue; the body is `fuzzing::printed_graphs::check`.
 #![no_main]
 
 #[macro_use]

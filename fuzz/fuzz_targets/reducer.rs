@@ -1,4 +1,4 @@
-//! Glue; the body is `graph_oracle::fuzzing::reducer::check`.
+//! Glue; the body is `fuzzing::reducer::check`.
 #![no_main]
 
 #[macro_use]

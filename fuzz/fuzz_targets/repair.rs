@@ -1,4 +1,4 @@
-//! Glue; the body is `graph_oracle::fuzzing::repair::check`.
+//! Glue; the body is `fuzzing::repair::check`.
 #![no_main]
 
 #[macro_use]

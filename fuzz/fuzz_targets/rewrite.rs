@@ -1,4 +1,4 @@
-//! Glue; the body is `graph_oracle::fuzzing::rewrite::check`.
+//! Glue; the body is `fuzzing::rewrite::check`.
 #![no_main]
 
 #[macro_use]

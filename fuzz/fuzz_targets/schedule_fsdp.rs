@@ -1,4 +1,4 @@
-//! Glue; the body is `graph_oracle::fuzzing::schedule::check_fsdp`.
+//! Glue; the body is `fuzzing::schedule::check_fsdp`.
 #![no_main]
 
 #[macro_use]

@@ -1,4 +1,4 @@
-//! Glue; the body is `graph_oracle::fuzzing::schedule::check_iterative`.
+//! Glue; the body is `fuzzing::schedule::check_iterative`.
 #![no_main]
 
 #[macro_use]

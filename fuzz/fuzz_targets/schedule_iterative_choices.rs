@@ -1,4 +1,4 @@
-//! Glue; the body is `graph_oracle::fuzzing::schedule::check_iterative_choices`.
+//! Glue; the body is `fuzzing::schedule::check_iterative_choices`.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| graph_oracle::fuzzing::schedule::check_iterative_choices(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| fuzzing::schedule::check_iterative_choices(data));

@@ -1,4 +1,4 @@
-//! Glue; the body is `graph_oracle::fuzzing::schedule::check_scored`.
+//! Glue; the body is `fuzzing::schedule::check_scored`.
 #![no_main]
 
 #[macro_use]

@@ -1,4 +1,4 @@
-//! Glue; the body is `graph_oracle::fuzzing::text_format::check`.
+//! Glue; the body is `fuzzing::text_format::check`.
 #![no_main]
 
 #[macro_use]

@@ -3,8 +3,8 @@
 use crate::format::objects::{Allowance, read_json};
 use crate::format::recognise::{recognise, recognise_objects};
 use crate::format::{flight_recorder, memory_snapshot, pickle};
-use crate::lifecycle::judge_device;
 use crate::simulate::flight::{Flights, judge};
+use models::lifecycle::judge_device;
 
 /// Objects that are held and looked at: little memory, and an answer soon.
 const MOST: u64 = 1 << 16;

@@ -8,13 +8,12 @@ use crate::candidates::{Outcome, Reference, judging};
 use crate::case::{Case, PassConfig};
 use crate::format::{dot, json, svg, text};
 use crate::generate::{Seeded, Source};
-use crate::gpu;
 use crate::judge::{self, Options, Values, input_faults};
-use crate::lifecycle::{Mode, Prediction, Verifier, events_of_replay};
 use crate::memory::replay::{self, Facts, replay_facts};
 use crate::report::memory::{self, MemoryReport};
 use crate::rules::PassKind;
 use crate::simulate::{self, Estimates, Programs};
+use models::lifecycle::{Mode, Prediction, Verifier, events_of_replay};
 
 /// Nodes of a text at most: a large graph may take its time.
 const MOST_NODES: usize = 100;
@@ -23,7 +22,7 @@ const MOST_NODES: usize = 100;
 pub const NUMBERS: &[i64] =
     &[0, 1, -1, i32::MAX as i64, 1 << 32, 1 << 40, 1 << 47, 1 << 53, 1 << 62, i64::MAX, i64::MIN];
 
-/// Asks all that can be asked about a case: every pass, memory, time, a run on the host's device, every format.
+/// Asks all that can be asked about a case without a device: every pass, memory, time, every format.
 pub fn check(data: &[u8]) {
     let Ok(case) = text::parse(data) else { return };
     if case.graph.len() > MOST_NODES {
@@ -49,15 +48,6 @@ pub fn check(data: &[u8]) {
         let estimates = Estimates::of_ranks(tables).and_then(|ranks| Estimates::agreed(&ranks));
         let programs = Programs::spmd(&case.graph, &estimates.unwrap_or_default());
         let _ = simulate::simulate(&programs, simulate::Options::default()).to_string();
-    }
-    let options = gpu::passes::Options {
-        interleavings: 2,
-        repetitions: 1,
-        max_elements: 1 << 12,
-        ..gpu::passes::Options::default()
-    };
-    for case in gpu::suite::cases("case", None, &case).unwrap_or_default() {
-        let _ = gpu::passes::smoke(&case, &options, None);
     }
 }
 

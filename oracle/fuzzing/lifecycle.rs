@@ -1,7 +1,7 @@
 //! The lifecycle verifier takes any file of events: it reads it or says where it cannot, and judges the same run the
 //! same way twice.
 
-use crate::lifecycle::{Mode, Prediction, Verifier, read_events, write_events};
+use models::lifecycle::{Mode, Prediction, Verifier, read_events, write_events};
 
 /// On the text of a file of events.
 pub fn check(data: &[u8]) {

@@ -5,15 +5,15 @@
 //! (forward computes what it can, and everything that backward reads is saved) is not right is no joint graph, and no
 //! test.
 
-use super::{MOST_ELEMENTS, MOST_NODES, is_race_free};
-use crate::candidates::{Reference, judging};
+use super::{MOST_ELEMENTS, MOST_NODES, is_race_free, judging};
+use crate::candidates::Reference;
 use crate::case::{Case, PassConfig};
 use crate::format::text;
 use crate::generate::joint::{Config, generate, naive};
 use crate::generate::{Bytes, Source};
 use crate::graph::Graph;
 use crate::judge::partition::{forward_outputs, judge_partition};
-use crate::judge::{Judgement, Options, Verdict, input_faults, judge};
+use crate::judge::{Judgement, Options, Values, Verdict, input_faults, judge};
 use crate::ops::Ops;
 use crate::passes::partition::common_subexpressions::merge;
 use crate::passes::partition::{Joint, PartitionConfig, Reference as ReferencePolicy};
@@ -76,7 +76,8 @@ fn joint_of_text(data: &[u8]) -> Option<Case> {
     let outputs = forward_outputs(graph, pass).ok()?;
     let (forward, backward) = naive::partition(graph, outputs, &|_| false);
     let config = JudgedConfig { forward_outputs: Some(outputs), ..JudgedConfig::default() };
-    let judgement = judge_partition(graph, &forward, &backward, &config, &options()).ok()?;
+    let options = Options { values: Values::ProofFirst, ..judging(data) };
+    let judgement = judge_partition(graph, &forward, &backward, &config, &options).ok()?;
     // Without recomputation gathers stay exposed: that is policy, and for the partitioner to keep.
     let is_right = match judgement.verdict {
         Verdict::Sound => true,
@@ -92,10 +93,6 @@ fn is_sound(judgement: &Judgement) -> bool {
     !judgement.violated_rules().into_iter().any(unsound)
 }
 
-fn options() -> Options {
-    Options { element_limit: MOST_ELEMENTS, ..judging() }
-}
-
 fn case_of_choices(data: &[u8]) -> Case {
     let mut source = Bytes::new(data);
     source.step();
@@ -106,12 +103,12 @@ fn case_of_choices(data: &[u8]) -> Case {
 fn check_text(data: &[u8], method: &str) {
     if let Some(case) = joint_of_text(data) {
         // Policy follows from tags, and changed text has tags that contradict one another.
-        is_right(&with_method(case, method), false);
+        is_right(&with_method(case, method), false, &judging(data));
     }
 }
 
 fn check_choices(data: &[u8], method: &str) {
-    is_right(&with_method(case_of_choices(data), method), true);
+    is_right(&with_method(case_of_choices(data), method), true, &judging(data));
 }
 
 /// The case for another method; options that only the old one has are left out.
@@ -127,8 +124,8 @@ fn with_method(mut case: Case, method: &str) -> Case {
 
 /// Panics unless the reference is right on a case, by soundness alone or by policy too. That it declines, or that
 /// values cannot be told, is an answer.
-fn is_right(case: &Case, policy: bool) {
-    let Ok(judgement) = judge(case, &Reference, &options()) else { return };
+fn is_right(case: &Case, policy: bool, options: &Options) {
+    let Ok(judgement) = judge(case, &Reference, options) else { return };
     if matches!(judgement.verdict, Verdict::Violated(_)) && (policy || !is_sound(&judgement)) {
         panic!("{}", crate::report::text(&judgement, &format!("\n{case}"), None, false));
     }
@@ -171,8 +168,8 @@ fn executed(graph: &Graph) -> Option<semantics::Run> {
 mod tests {
     use super::*;
     use crate::case::{Expectation, Expected, Subject};
-    use crate::fuzzing::mutate::mutate;
     use crate::generate::{Seeded, joint};
+    use crate::mutate::mutate;
 
     const TEXT: [fn(&[u8]); 4] = [check_default, check_min_cut, check_replay, check_cse];
     const CHOICES: [fn(&[u8]); 4] =
@@ -219,7 +216,8 @@ mod tests {
             for index in 0.. {
                 let case = joint::case(&Config { steps: 5, ..Config::default() }, 20, index);
                 let own = case.pass.as_ref().and_then(|pass| pass.word("method").ok().flatten());
-                let sound = judge(&case, &Reference, &options()).is_ok_and(|j| j.verdict == Verdict::Sound);
+                let sound =
+                    judge(&case, &Reference, &judging(b"")).is_ok_and(|j| j.verdict == Verdict::Sound);
                 if sound && case.graph.len() < 60 && (method.is_empty() || own == Some(method)) {
                     let mut case = case;
                     let expected = Expectation::Verdict { of: Subject::Reference, is: Expected::Sound };

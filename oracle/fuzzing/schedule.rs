@@ -118,12 +118,8 @@ mod tests {
     /// A second's worth of each target.
     #[test]
     fn smoke() {
-        let targets: [fn(&[u8]); 4] = [
-            check_scored_choices,
-            check_iterative_choices,
-            check_fsdp_choices,
-            crate::fuzzing::deadlock::check,
-        ];
+        let targets: [fn(&[u8]); 4] =
+            [check_scored_choices, check_iterative_choices, check_fsdp_choices, crate::deadlock::check];
         for (index, target) in targets.iter().enumerate() {
             for case in 0..40 {
                 let mut source = Seeded::case(index as u64, case);

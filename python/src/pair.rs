@@ -1,8 +1,9 @@
 //! `Pair`: what a pass was given and what it made of it, to be judged.
 
 use crate::graph::Graph;
-use crate::objects::{cannot, object};
+use crate::objects::{cannot, guarded, object};
 use graph_oracle::cli;
+use graph_oracle::format::text;
 use graph_oracle::report;
 use pyo3::prelude::*;
 use rustc_hash::FxHashMap;
@@ -32,20 +33,27 @@ impl Pair {
 
     /// The report, as `graph-oracle check --format json` prints it.
     fn judge<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let report = py.detach(|| {
+        let judged = || {
             let (judgement, subject) = self.of_graphs().judge()?;
             Ok::<_, cli::CouldNotRun>(report::json(&judgement, &subject, None))
-        });
-        object(py, &report.map_err(cannot)?)
+        };
+        object(py, &guarded(|| self.text(), || py.detach(judged).map_err(cannot))?)
     }
 
     /// The report as a page for a browser.
     fn page(&self, py: Python<'_>) -> PyResult<String> {
-        py.detach(|| self.of_graphs().page()).map_err(cannot)
+        guarded(|| self.text(), || py.detach(|| self.of_graphs().page()).map_err(cannot))
     }
 }
 
 impl Pair {
+    /// The arguments and the graphs as text.
+    fn text(&self) -> String {
+        let graphs = std::iter::once(&self.before).chain(&self.after).chain(&self.unrepaired);
+        let texts = graphs.map(|graph| text::print(&graph.get().inner));
+        std::iter::once(format!("{:?}\n", self.arguments)).chain(texts).collect()
+    }
+
     fn of_graphs(&self) -> cli::Pair {
         let before = self.before.get();
         cli::Pair {

@@ -3,8 +3,8 @@
 
 use super::random_graphs::arbitrary_graph;
 use super::{corpus, read, recorded, unpacked, written};
+use fuzzing::json_format::check_blocks;
 use graph_oracle::format::json::{self, Document};
-use graph_oracle::fuzzing::json_format::check_blocks;
 use proptest::prelude::*;
 use std::path::PathBuf;
 

@@ -2,8 +2,8 @@
 
 use super::random_graphs::arbitrary_graph;
 use super::{read, unpacked, written};
+use fuzzing::json_format::check_blocks;
 use graph_oracle::format::json;
-use graph_oracle::fuzzing::json_format::check_blocks;
 use graph_oracle::graph::{Graph, NodeId, Out, Value};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;

@@ -2,6 +2,7 @@
 
 use super::sources::{Made, Sources, inputs, made};
 use crate::analysis::bytes::Overlap;
+use crate::analysis::contradictions::contradiction;
 use crate::analysis::storages::Mode;
 use crate::analysis::{Access, Collectives, Edges, Storages, Touch};
 use crate::graph::{DimsId, Dtype, Graph, NodeId, Op, Str, Value};
@@ -132,16 +133,18 @@ impl<'a> Reading<'a> {
         self.graph.ids().filter_map(|id| Some((id, self.call(id)?)))
     }
 
-    /// Whether a call only computes: it draws nothing, writes nothing, sends nothing, and has no effect.
+    /// Whether a call only computes: it draws nothing, writes nothing, sends nothing, and has no effect. A call that its
+    /// record contradicts is opaque: what it computes is not known.
     pub fn is_pure(&self, id: NodeId) -> bool {
-        self.call(id).is_some_and(|info| {
-            !info.effect
-                && info.collective().is_none()
-                && info.kind != Kind::Wait
-                && info.kind != Kind::Unknown
-                && !self.ops.draws(self.graph, id)
-                && info.written(self.graph, id).next().is_none()
-        })
+        contradiction(self.graph, &self.ops, id).is_none()
+            && self.call(id).is_some_and(|info| {
+                !info.effect
+                    && info.collective().is_none()
+                    && info.kind != Kind::Wait
+                    && info.kind != Kind::Unknown
+                    && !self.ops.draws(self.graph, id)
+                    && info.written(self.graph, id).next().is_none()
+            })
     }
 
     /// Whether a call makes a new tensor from the elements of its operands, and only that.

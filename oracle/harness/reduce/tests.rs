@@ -1,6 +1,6 @@
 //! The reducer on planted bugs, and its guards.
 
-use super::{Budget, Guard, reduce, violates};
+use super::{Budget, Guard, edits, reduce, violates};
 use crate::candidates;
 use crate::candidates::judging;
 use crate::case::Case;
@@ -89,4 +89,13 @@ fn a_budget_ends_it_with_the_best_so_far() {
     let reduced = reduce(&case, budget, &mut |case| case.graph.len() > 3, &mut progress).unwrap();
     assert_eq!(reduced.case.graph.len(), best);
     assert!(!reduced.finished || reduced.questions <= 20);
+}
+
+/// A size of 0 divides nothing: each edit of a case with empty tensors gives a graph or none.
+#[test]
+fn edits_take_empty_tensors() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../corpus/reducer/empty_tensors.graph");
+    let case = crate::format::text::parse(&std::fs::read(path).unwrap()).unwrap();
+    let edits = edits::FAMILIES.iter().map(|family| (0..).map_while(|n| family(&case.graph, n)).count());
+    assert!(edits.sum::<usize>() > 100);
 }

@@ -7,6 +7,7 @@ pub mod collectives;
 mod computed;
 pub mod conflicts;
 pub mod contraction;
+pub mod contradictions;
 pub mod cycle;
 pub mod dependences;
 pub mod disagreements;

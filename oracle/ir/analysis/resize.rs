@@ -167,7 +167,8 @@ fn factor(graph: &Graph, original: &Graph, map: &mut Sizes, node: NodeId) -> Opt
     let old = original.sizes(original.tensor_of(node)?.shape)?;
     let now = |n: i64| *map.get(&n).unwrap_or(&n);
     let want = old.iter().try_fold(1i64, |product, &n| product.checked_mul(now(n)))?;
-    if have <= 0 || want % have != 0 || want == have {
+    // A size becomes smaller by a whole ratio of at least 2. An empty tensor, which wants 0, has no such ratio.
+    if have <= 0 || want <= have || want % have != 0 {
         return None;
     }
     let ratio = want / have;

@@ -21,6 +21,7 @@ pub mod shape;
 mod spelling;
 mod table;
 
+pub(crate) use facts::uncomputed;
 pub use facts::{
     FactsAbout, FactsDisagreement, facts_disagreements, may_hand_back, views_where_strides_allow,
 };

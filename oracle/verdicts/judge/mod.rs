@@ -22,6 +22,7 @@ mod without;
 mod written_lists;
 
 use crate::analysis::Edges;
+use crate::analysis::contradictions::make_opaque;
 use crate::analysis::cycle::shortest_cycle;
 use crate::analysis::fault::Fault;
 use crate::analysis::topological;
@@ -677,7 +678,37 @@ fn both<A: Send, B: Send>(
     }
 }
 
+/// Judges graphs as they are compared, with the calls opaque that what the input records contradicts.
 fn judge_outcomes_with<'a>(
+    before: Arc<AnalyzedGraph<'a>>,
+    after: AnalyzedGraph<'a>,
+    pass: PassKind,
+    policies: Policies,
+    outcomes: &[(Option<u32>, &'a Outcome)],
+    options: &Options,
+    mut again: Again,
+) -> Judgement {
+    let Some(note) = rules::contradicting_records(&before) else {
+        return judge_comparable(before, after, pass, policies, outcomes, options, again);
+    };
+    let mut opaque = before.graph.clone();
+    let mut outcomes: Vec<(Option<u32>, Outcome)> =
+        outcomes.iter().map(|&(rank, outcome)| (rank, outcome.clone())).collect();
+    let graphs = outcomes
+        .iter_mut()
+        .flat_map(|(_, outcome)| outcome.unrepaired.iter_mut().chain([&mut outcome.repaired]));
+    make_opaque(&mut opaque, graphs.chain(&mut again.on_result).collect());
+    let outcomes: Vec<(Option<u32>, &Outcome)> = outcomes.iter().map(|(rank, of)| (*rank, of)).collect();
+    let (before, after) = (
+        AnalyzedGraph::new(&opaque),
+        AnalyzedGraph::new(outcomes.first().map_or(&opaque, |(_, of)| &of.repaired)),
+    );
+    let mut judgement = judge_comparable(Arc::new(before), after, pass, policies, &outcomes, options, again);
+    judgement.notes.push(note);
+    judgement
+}
+
+fn judge_comparable<'a>(
     before: Arc<AnalyzedGraph<'a>>,
     after: AnalyzedGraph<'a>,
     pass: PassKind,
@@ -717,7 +748,6 @@ fn judge_outcomes_with<'a>(
     let graphs = rules::distinct(&given, Arc::new(after));
     let mut all: Vec<Evidence> = threads::map(graphs, evidence);
     let mut notes = rules::execute_values(&mut all, evaluators);
-    notes.extend(rules::contradicting_records(&before));
     let Some((first, _)) = all.split_first_mut() else {
         return refused(Code::NoOutcome.because("there is no outcome"));
     };

@@ -43,7 +43,8 @@ impl Restreamed {
         if !draws_are_as_recorded(graph) {
             return None;
         }
-        let graph = without_seeds(graph)?;
+        // What is drawn like a tensor reads its shape alone, so it is written with its sizes before unread draws go.
+        let graph = at_the_head(without_seeds(graph)?).graph;
         Some(at_the_head(without_unread_draws(&graph)))
     }
 }

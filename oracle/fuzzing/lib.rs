@@ -1,8 +1,12 @@
 //! Bodies of the fuzz targets: bytes in, a panic if the oracle contradicts itself.
 //!
-//! The targets in fuzz/ are glue; the plain tests feed every file of `corpus/<target>/` to the same bodies. A target
+//! The crate depends on the judge, the references and the generator, so that a fuzz build compiles nothing else. The
+//! targets in fuzz/ are glue; the plain tests feed every file of `corpus/<target>/` to the same bodies. A target
 //! reads text (`.graph` cases, changed by [`mutate`], so that a corpus survives a change of the generator) or, as
 //! `*_choices`, decodes choices through `arbitrary`.
+
+#![deny(unsafe_code)]
+#![warn(missing_docs)]
 
 pub mod bucketing;
 pub mod deadlock;
@@ -20,11 +24,20 @@ pub mod reducer;
 pub mod repair;
 pub mod rewrite;
 pub mod schedule;
+#[cfg(test)]
+mod tests;
 pub mod text_format;
 
-use crate::case::Case;
+use harness::{candidates, generate, reduce};
+use ir::{analysis, case, format, graph, ops};
+use models::{memory, semantics, simulate};
+use references::passes;
+use verdicts::{judge, report, rules};
+
+use crate::candidates::Reference;
+use crate::case::{Case, PassConfig};
 use crate::format::text;
-use crate::judge::input_faults;
+use crate::judge::{Options, Values, Verdict, input_faults, judge};
 use crate::rules::PassKind;
 
 /// Nodes of a case that is judged or executed: a bound on the cost of one execution.
@@ -101,16 +114,20 @@ fn case_of_choices(data: &[u8], repair: u8) -> Case {
     generate(&mut source, &config).into_case()
 }
 
+/// How an input is judged, as in a campaign: values are proved, and executed where a proof leaves them open; in one input
+/// of eight they are executed besides.
+fn judging(data: &[u8]) -> Options {
+    let sum = data.iter().fold(0u8, |sum, &byte| sum.wrapping_mul(31).wrapping_add(byte));
+    let values = if sum.is_multiple_of(8) { Values::Auto } else { Values::ProofFirst };
+    Options { element_limit: MOST_ELEMENTS, values, ..candidates::judging() }
+}
+
 /// Panics unless the reference is right on a case. That it declines, or that values cannot be told, is an answer.
-fn reference_is_right(case: &Case, pass: PassKind) {
-    use crate::candidates::{Reference, judging};
-    use crate::case::PassConfig;
-    use crate::judge::{Options, Verdict, judge};
+fn reference_is_right(case: &Case, pass: PassKind, options: &Options) {
     let config = case.pass.clone().filter(|config| config.name == pass.name());
     let config = config.unwrap_or_else(|| PassConfig::new(pass.name()));
     let case = Case { pass: Some(config), outcome: None, ..case.clone() };
-    let options = Options { element_limit: MOST_ELEMENTS, ..judging() };
-    let Ok(judgement) = judge(&case, &Reference, &options) else { return };
+    let Ok(judgement) = judge(&case, &Reference, options) else { return };
     if let Verdict::Violated(_) = judgement.verdict {
         panic!("{}", crate::report::text(&judgement, &format!("\n{case}"), None, false));
     }

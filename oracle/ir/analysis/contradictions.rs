@@ -1,0 +1,157 @@
+//! Calls whose records contradict their operators.
+//!
+//! # The idea
+//!
+//! Sizes that depend on data are recorded as hints, and the hints of one graph often do not fit each other. Which of
+//! the records is false cannot be known, and no pass is at fault for it. So such a call of a pass's input is opaque: it
+//! stands for a function of its arguments that gives what is recorded. [`contradiction`] says which calls these are,
+//! for everything that asks; [`make_opaque`] makes them calls of an operator that is not computed.
+//!
+//! A pass that repeats such a call copies its record, and the copy is opaque too. A pass that corrects the record says
+//! which one was false: then the operator counts.
+//!
+//! # What it does not do
+//!
+//! Strides and offsets say how elements lie, not what they are, and recorded integers are hints: these make no call
+//! opaque. Communication stays what it is.
+
+use crate::graph::{Graph, NodeId, Op};
+use crate::ops::shape::{ShapeError, ShapeFault, check};
+use crate::ops::{Kind, Ops, uncomputed};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// Why the values that are recorded of a call contradict its operator: another kind of thing, other sizes, another
+/// dtype, or inputs that the operator refuses. `None` for calls whose records may be true.
+pub fn contradiction(graph: &Graph, ops: &Ops, id: NodeId) -> Option<ShapeFault> {
+    if graph.node(id).op != Op::Call {
+        return None;
+    }
+    let is_of_values = |fault: &ShapeFault| match fault {
+        ShapeFault::Refused(ShapeError::Arguments(_)) => false,
+        ShapeFault::Refused(_) => graph.guess_behind(id).is_none(),
+        ShapeFault::Count { .. }
+        | ShapeFault::Sort { .. }
+        | ShapeFault::Shape { .. }
+        | ShapeFault::Dtype { .. } => true,
+        ShapeFault::Stride { .. }
+        | ShapeFault::Offset { .. }
+        | ShapeFault::Begins { .. }
+        | ShapeFault::Value { .. } => false,
+    };
+    check(graph, ops, id).into_iter().find(is_of_values)
+}
+
+/// Makes the contradicted calls of a graph, and their copies in what a pass made of it, opaque.
+pub fn make_opaque(before: &mut Graph, after: Vec<&mut Graph>) {
+    let found = contradicted(before);
+    let of_after: Vec<FxHashMap<NodeId, String>> = after.iter().map(|graph| contradicted(graph)).collect();
+    let is_corrected = |id: NodeId| {
+        after.iter().zip(&of_after).any(|(graph, contradicted)| {
+            graph.find(before.name(id)).is_some_and(|twin| {
+                graph.target(twin) == before.target(id) && !contradicted.contains_key(&twin)
+            })
+        })
+    };
+    let same: FxHashSet<(String, &str)> = found
+        .iter()
+        .filter(|&(&id, _)| !is_corrected(id))
+        .map(|(&id, fault)| (before.target(id).to_string(), fault.as_str()))
+        .collect();
+    for (graph, contradicted) in
+        std::iter::once(before).chain(after).zip(std::iter::once(&found).chain(&of_after))
+    {
+        let is_same = |id: &NodeId| {
+            contradicted
+                .get(id)
+                .is_some_and(|fault| same.contains(&(graph.target(*id).to_string(), fault.as_str())))
+        };
+        let ids: Vec<NodeId> = graph.ids().filter(is_same).collect();
+        leave_uncomputed(graph, &ids);
+    }
+}
+
+/// The contradicted calls that can be opaque, each with the contradiction as text.
+fn contradicted(graph: &Graph) -> FxHashMap<NodeId, String> {
+    let ops = Ops::of(graph);
+    // Of references past the end of the list nothing is recorded.
+    if graph.ids().any(|id| graph.inputs(id).iter().any(|input| input.index() >= graph.len())) {
+        return FxHashMap::default();
+    }
+    let fault = |id: NodeId| {
+        let info = ops.call(graph, id)?;
+        let stays = info.schema.is_none()
+            || info.collective().is_some()
+            || matches!(info.kind, Kind::Wait | Kind::GetItem | Kind::Unknown | Kind::Sync(_));
+        if stays { None } else { Some((id, contradiction(graph, &ops, id)?.to_string())) }
+    };
+    graph.ids().filter_map(fault).collect()
+}
+
+/// Makes calls those of operators that are not computed.
+fn leave_uncomputed(graph: &mut Graph, calls: &[NodeId]) {
+    let ops = Ops::of(graph);
+    let mut known = FxHashSet::default();
+    for &id in calls {
+        let Some((target, facts)) = uncomputed(ops.get(graph, id)) else { continue };
+        let is_first = known.insert(graph.node(id).target);
+        graph.node_mut(id).target = graph.intern_target(&target);
+        if is_first {
+            graph.facts.push((target, facts));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::text::parse;
+
+    fn graph(body: &str) -> Graph {
+        parse(format!("x = input : f32[4]\n{body}output y\n").as_bytes()).unwrap().graph
+    }
+
+    /// The operators of both graphs after contradicted calls are opaque.
+    fn targets(mut before: Graph, mut after: Graph) -> [Vec<String>; 2] {
+        make_opaque(&mut before, vec![&mut after]);
+        [before, after].map(|graph| {
+            let ops = Ops::of(&graph);
+            let opaque = graph.ids().filter(|&id| graph.node(id).op == Op::Call);
+            let text = |id| {
+                let is_opaque = ops.get(&graph, id).kind == Kind::Opaque;
+                assert!(!is_opaque || contradiction(&graph, &ops, id).is_none());
+                format!("{}{}", graph.target(id), if is_opaque { "!" } else { "" })
+            };
+            opaque.map(text).collect()
+        })
+    }
+
+    const OPAQUE: &str = "aten.mul.Scalar (opaque)!";
+
+    #[test]
+    fn a_copy_of_a_contradicted_call_is_opaque_too() {
+        let before = graph("a = mul_scalar(x, 2) : f64[4]\ny = relu(a) : f64[4]\n");
+        let after =
+            graph("a = mul_scalar(x, 2) : f64[4]\nb = mul_scalar(x, 2) : f64[4]\ny = relu(b) : f64[4]\n");
+        let [before, after] = targets(before, after);
+        assert_eq!(before, [OPAQUE, "aten.relu.default"]);
+        assert_eq!(after, [OPAQUE, OPAQUE, "aten.relu.default"]);
+    }
+
+    #[test]
+    fn a_corrected_record_leaves_the_operator() {
+        let texts = ["y = mul_scalar(x, 2) : f64[4]\n", "y = mul_scalar(x, 2) : f32[4]\n"];
+        let plain = ["aten.mul.Scalar"];
+        assert_eq!(targets(graph(texts[0]), graph(texts[1])), [plain, plain]);
+        assert_eq!(targets(graph(texts[1]), graph(texts[0])), [plain, plain]);
+    }
+
+    #[test]
+    fn strides_and_communication_make_nothing_opaque() {
+        let strided = "y = relu(x) : f32[4] strides [2]\n";
+        assert_eq!(targets(graph(strided), graph(strided)), [["aten.relu.default"]; 2]);
+        let text = "world 2 ranks, groups dp = [0 1]\nx = input : f32[4]\ny = all_gather(x, dp) : f32[9]\noutput y\n";
+        let gathered = || parse(text.as_bytes()).unwrap().graph;
+        let target = "_c10d_functional.all_gather_into_tensor.default";
+        assert_eq!(targets(gathered(), gathered()), [[target]; 2]);
+    }
+}
