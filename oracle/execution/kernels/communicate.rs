@@ -3,8 +3,8 @@
 //! Starting a collective copies its inputs and puts its outputs in flight; a wait on a tensor lets every collective
 //! with an output in that tensor's storage arrive, as PyTorch's registry of works does, and returns the tensor
 //! itself. Waits of what has arrived do nothing. Barriers, `shard_dim_alltoall` and communication that is not
-//! modelled are seen through by the node that starts them. Messages and barriers are effects besides: another rank may
-//! see them though nothing in the graph does.
+//! modelled are seen through by the node that starts them. A barrier is an effect besides: another rank may see it though
+//! nothing in the graph does.
 //!
 //! Sources: `torch/csrc/distributed/c10d/Functional.cpp`; peers of sends, receives and broadcasts are positions
 //! in the group; a send returns an empty tensor, a receive the tensor it writes.
@@ -55,7 +55,7 @@ impl<'a> Rank<'a> {
         {
             return Err(raise!("states a group of {stated} ranks, the group has {}", me.ranks));
         }
-        if step.info.is_some_and(|info| info.effect) {
+        if step.info.is_some_and(|info| info.effect) && !kind.is_message() {
             let arguments = self.arguments(node, step.key)?;
             self.note_effect(node, arguments, None);
         }
@@ -184,7 +184,7 @@ impl<'a> Rank<'a> {
         for input in inputs {
             blocks.push((self.memory.cells(self.domain, input)?, input.shape));
         }
-        let what = Launch { kind, op, root, dims, tensors };
+        let what = Launch { kind, op, root, dims, tag: 0, tensors };
         Ok(Sent { rank: self.rank, node, what, inputs: blocks, splits, digest: 0 })
     }
 
@@ -254,9 +254,9 @@ impl<'a> Rank<'a> {
         let peer = peer.ok_or_else(|| raise!("a message to or from itself or outside the group"))?;
         let sends = kind == Collective::Send;
         let (from, to) = if sends { (me.position, peer) } else { (peer, me.position) };
-        let channel = comm.pair(me.group, me.instance, from, to, tag);
+        let channel = comm.pair(me.group, me.instance, from, to);
         let mut sent = self.sent(node, kind, &[], None, None, None, Default::default())?;
-        sent.what.tensors = vec![(window.dtype, window.numel())];
+        (sent.what.tensors, sent.what.tag) = (vec![(window.dtype, window.numel())], tag);
         let (inputs, output) = if sends {
             sent.inputs = vec![(self.memory.cells(self.domain, &window)?, window.shape)];
             (vec![window], self.blank(Dims::default().with_pushed(0).unwrap_or_default(), window.dtype)?)
@@ -285,11 +285,8 @@ impl<'a> Rank<'a> {
         }
         let mut items = Vec::with_capacity(windows.len());
         for (i, window) in windows.into_iter().enumerate() {
-            let kind = match self.text(names[i]) {
-                Some("isend" | "send") => Collective::Send,
-                Some("irecv" | "recv") => Collective::Recv,
-                _ => return Err(raise!("operation {i} is no send or receive")),
-            };
+            let kind = self.text(names[i]).and_then(Collective::message);
+            let kind = kind.ok_or_else(|| raise!("operation {i} is no send or receive"))?;
             items.push(self.point_to_point(node, kind, me, peers[i], tags[i], window, comm)?);
         }
         Ok(Item::List(items))

@@ -4,6 +4,7 @@
 //! wait per tensor, each through a `getitem`. A wait belongs to the call whose value it receives, directly or
 //! through `getitem`, views that return the same value, or another wait.
 
+use super::messages::{self, Message};
 use crate::graph::{Graph, NodeId, Op, Tensor, Value};
 use crate::ops::{Bound, Collective, Kind, Ops};
 
@@ -54,6 +55,8 @@ pub struct CollectiveCall<'a> {
     /// What an all-to-all sends to each member of its group and what it expects from each, in rows of its tensors;
     /// `None` where that is not stated or not known.
     pub splits: Option<[Vec<i64>; 2]>,
+    /// The messages that it starts; `None` where they are not known.
+    pub messages: Option<Vec<Message>>,
 }
 
 impl CollectiveCall<'_> {
@@ -169,6 +172,7 @@ pub fn describe<'a>(graph: &'a Graph, ops: &Ops, node: NodeId) -> Option<Collect
         reduce_op: None,
         peer: None,
         splits: None,
+        messages: if kind.is_message() { None } else { Some(Vec::new()) },
     };
     let Some(schema) = &info.schema else { return Some(call) };
     let Ok(bound) = Bound::new(graph, node, schema) else { return Some(call) };
@@ -213,6 +217,7 @@ pub fn describe<'a>(graph: &'a Graph, ops: &Ops, node: NodeId) -> Option<Collect
         let (sent, expected) = (bound.ints("input_split_sizes"), bound.ints("output_split_sizes"));
         call.splits = sent.zip(expected).map(|(sent, expected)| [sent, expected]);
     }
+    call.messages = messages::of(graph, &bound, &call);
     Some(call)
 }
 

@@ -14,6 +14,7 @@ pub mod draws;
 pub mod edges;
 pub mod fault;
 pub mod in_flight;
+pub mod messages;
 pub mod origin;
 pub mod propagate;
 pub mod reachability;

@@ -3,8 +3,8 @@
 use super::Estimates;
 use crate::analysis::sequences::Launch;
 use crate::analysis::{CollectiveCall, Collectives, Computed, GroupName, Sequences, computed};
-use crate::graph::{Dtype, Graph, NodeId, Op, Tensor, Value};
-use crate::ops::{Bound, Collective, Kind, Ops};
+use crate::graph::{Dtype, Graph, NodeId, Op, Value};
+use crate::ops::{Collective, Kind, Ops};
 use std::fmt;
 
 /// One end of a message.
@@ -18,6 +18,15 @@ pub struct Part {
     pub dtype: Option<Dtype>,
     /// Elements.
     pub numel: Option<i64>,
+    /// The tag.
+    pub tag: i64,
+}
+
+impl Part {
+    /// Whether a send and a receive are the two ends of one message.
+    pub(super) fn meets(&self, other: &Part) -> bool {
+        (self.dtype, self.numel, self.tag) == (other.dtype, other.numel, other.tag)
+    }
 }
 
 /// One launch.
@@ -81,6 +90,8 @@ pub struct Program {
     pub steps: Vec<Step>,
     /// What of its graph was left out.
     pub unmodelled: Vec<String>,
+    /// Whether nothing is known of it. Nobody waits for ranks that run it.
+    pub is_unknown: bool,
 }
 
 impl Operation {
@@ -106,13 +117,13 @@ impl Operation {
     /// A send or receive; `peer` is the other rank's index in the group.
     pub fn message(name: &str, group: &str, sends: bool, peer: i64) -> Operation {
         let kind = if sends { Collective::Send } else { Collective::Recv };
-        let part = Part { sends, peer, dtype: None, numel: None };
+        let part = Part { sends, peer, dtype: None, numel: None, tag: 0 };
         Operation { parts: vec![part], ..Operation::collective(name, group, kind) }
     }
 
     /// Whether it is between two ranks rather than among all of a group.
     pub fn is_message(&self) -> bool {
-        matches!(self.kind, Collective::Send | Collective::Recv | Collective::PointToPoint)
+        self.kind.is_message()
     }
 
     /// Whether the host stands still until it is complete.
@@ -151,6 +162,9 @@ impl fmt::Display for Operation {
         }
         if let Some(root) = self.root {
             write!(f, " from rank {root}")?;
+        }
+        if let Some(part) = self.parts.iter().find(|part| part.tag != 0) {
+            write!(f, ", tag {}", part.tag)?;
         }
         write!(f, ")")
     }
@@ -196,7 +210,7 @@ impl Program {
                 next_wait += 1;
             }
             if let Some(launch) = collectives.launch_at(id) {
-                match operation(graph, ops, &collectives.calls[launch], launches.get(launch)) {
+                match operation(graph, &collectives.calls[launch], launches.get(launch)) {
                     Ok(mut operation) => {
                         operation.nanoseconds = duration;
                         let is_synchronous = operation.is_synchronous();
@@ -301,15 +315,8 @@ fn unknown_communication(graph: &Graph, ops: &Ops, id: NodeId) -> Option<String>
 }
 
 /// A launch as an operation; why it is not modelled, otherwise.
-fn operation(
-    graph: &Graph,
-    ops: &Ops,
-    call: &CollectiveCall,
-    launch: Option<&Launch>,
-) -> Result<Operation, String> {
+fn operation(graph: &Graph, call: &CollectiveCall, launch: Option<&Launch>) -> Result<Operation, String> {
     let name = graph.name(call.node);
-    let schema = ops.get(graph, call.node).schema.as_ref();
-    let bound = schema.and_then(|schema| Bound::new(graph, call.node, schema).ok());
     let GroupName::Text(group) = call.group else {
         return Err(format!("the process group of {name} is not known"));
     };
@@ -319,18 +326,12 @@ fn operation(
             graph.target(call.node)
         ));
     }
-    let parts = match call.kind {
-        Collective::Send | Collective::Recv => {
-            let tensor = call.inputs.first().and_then(|&input| graph.tensor_of(input));
-            let peer = call.peer.ok_or_else(|| format!("the peer of {name} is not known"))?;
-            vec![part(graph, call.kind == Collective::Send, peer, tensor)]
-        }
-        Collective::PointToPoint => {
-            let bound = bound.as_ref().ok_or_else(|| format!("the arguments of {name} do not fit"))?;
-            batch(graph, bound).ok_or_else(|| format!("the messages of {name} are not known"))?
-        }
-        _ => Vec::new(),
-    };
+    let messages = call.messages.as_ref().ok_or_else(|| format!("the messages of {name} are not known"))?;
+    let parts = messages.iter().map(|message| {
+        let (tag, dtype, numel) = message.terms(graph);
+        Part { sends: message.sends, peer: message.peer, dtype, numel, tag }
+    });
+    let parts = parts.collect();
     let described = launch.cloned();
     let mut operation = Operation::collective(name, group, call.kind);
     operation.parts = parts;
@@ -345,24 +346,4 @@ fn operation(
         operation.shapes = launch.shapes;
     }
     Ok(operation)
-}
-
-fn part(graph: &Graph, sends: bool, peer: i64, tensor: Option<&Tensor>) -> Part {
-    Part { sends, peer, dtype: tensor.map(|t| t.dtype), numel: tensor.and_then(|t| graph.numel(t)) }
-}
-
-/// The messages of `batch_p2p_ops`.
-fn batch(graph: &Graph, bound: &Bound) -> Option<Vec<Part>> {
-    let kinds = bound.list("op_list")?;
-    let (peers, tensors) = (bound.ints("peer_list")?, bound.nodes("tensors"));
-    if kinds.len() != peers.len() || kinds.len() != tensors.len() {
-        return None;
-    }
-    let parts = kinds.iter().zip(peers).zip(tensors).map(|((&kind, peer), tensor)| match kind {
-        Value::Str(word) => {
-            Some(part(graph, graph.text(word).contains("send"), peer, graph.tensor_of(tensor)))
-        }
-        _ => None,
-    });
-    parts.collect()
 }

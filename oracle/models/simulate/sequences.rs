@@ -185,7 +185,7 @@ pub(super) fn mismatches(
                     };
                     let (sent, received) = (side(from, true), side(to, false));
                     let meets = |i: &usize| match (sent.get(*i), received.get(*i)) {
-                        (Some((_, x)), Some((_, y))) => x.dtype == y.dtype && x.numel == y.numel,
+                        (Some((_, x)), Some((_, y))) => x.meets(y),
                         _ => false,
                     };
                     let Some(at) = (0..sent.len().max(received.len())).find(|i| !meets(i)) else {

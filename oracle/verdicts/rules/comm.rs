@@ -8,9 +8,10 @@ use crate::analysis::bytes::Overlap;
 use crate::analysis::sequences::Permuted;
 use crate::analysis::storages::Touch;
 use crate::analysis::{Access, CollectiveCall, Computed, GroupName, computed};
-use crate::graph::{Dtype, Graph, NodeId, Places};
-use crate::ops::{Collective, Kind};
+use crate::graph::{Dtype, Graph, NodeId};
+use crate::ops::Kind;
 use crate::semantics::symbolic::Member;
+use crate::simulate::{Estimates, Options, Program, Programs, Report, Step, Streams, simulate};
 use crate::threads;
 use crate::words;
 use std::collections::BTreeMap;
@@ -318,12 +319,13 @@ fn on_groups(side: &AnalyzedGraph, packing: &Packing) -> BTreeMap<String, Vec<us
     groups
 }
 
-/// On each group all ranks launch the same sequence, and no ranks wait for each other in a circle.
+/// On each group all ranks launch the same sequence, messages meet, and no ranks wait for each other in a circle.
 pub(super) fn same_order_across_ranks(evidence: &Evidence) -> Checked {
     if evidence.ranks.len() < 2 {
-        return Checked::NotChecked(
-            "the outcome of one rank only was given; ranks that run one graph agree with themselves".into(),
-        );
+        return match evidence.is_one_of_several {
+            true => Checked::NotChecked("it is looked at with the first graph".into()),
+            false => messages_kept(evidence, &evidence.after, &|_, _| false),
+        };
     }
     let Some(world) = evidence.before.graph.world.assume_mesh() else {
         return Checked::undecided(Code::TooManyRanks, "the world has too many ranks");
@@ -417,17 +419,34 @@ pub(super) fn same_order_across_ranks(evidence: &Evidence) -> Checked {
             }
         }
     }
-    if findings.is_empty() {
-        findings.extend(circle(evidence, &world, false));
+    for outcome in &evidence.ranks {
+        let partner = |group: &str, peer: i64| {
+            let group = world.group(group)?;
+            let (instance, own) = group.instance_of(outcome.rank)?;
+            let peer = usize::try_from(peer).ok().filter(|&peer| peer != own);
+            peer.and_then(|peer| group.instances[instance].get(peer))
+        };
+        let is_given =
+            |group: &str, peer: i64| partner(group, peer).is_some_and(|peer| by_rank.contains_key(peer));
+        match messages_kept(evidence, &outcome.side, &is_given) {
+            Checked::Findings(more) => findings.extend(more),
+            Checked::Undecided(why) => unknown = unknown.or(Some(why)),
+            Checked::NotChecked(_) => {}
+        }
     }
-    // A device may run one communication after the other, and then waits at each.
-    if findings.is_empty()
-        && unknown.is_none()
-        && let Some(circle) = circle(evidence, &world, true)
-    {
-        let waits = circle.facts.first().map_or("", String::as_str);
-        let why = format!("devices that run one communication at a time would wait for each other: {waits}");
-        unknown = Some(Code::SerialDeadlock.because(why));
+    if findings.is_empty() {
+        let graphs: Vec<&Graph> = distinct.iter().map(|(side, _)| side.graph).collect();
+        let by_rank = by_rank.iter().map(|(&rank, &(_, graph))| (rank, graph)).collect();
+        findings = stand_still(evidence, &simulated(&graphs, &by_rank, &world, Streams::PerGroup));
+        // A device may run one communication after the other, and then waits at each.
+        if findings.is_empty() && unknown.is_none() {
+            let report = simulated(&graphs, &by_rank, &world, Streams::One);
+            unknown = report.deadlock.and_then(|deadlock| deadlock.chain.into_iter().next()).map(|link| {
+                let why =
+                    format!("devices that run one communication at a time would wait for each other: {link}");
+                Code::SerialDeadlock.because(why)
+            });
+        }
     }
     Checked::found(findings, unknown)
 }
@@ -464,7 +483,8 @@ fn exchanged(first: &[Launched], second: &[Launched], same_names: impl Fn() -> b
 fn sequences<'s>(side: &'s AnalyzedGraph) -> BTreeMap<&'s str, Vec<Launched>> {
     let computed = computed(side.graph);
     let mut sequences: BTreeMap<&str, Vec<Launched>> = BTreeMap::new();
-    for call in &side.collectives.calls {
+    // Messages meet in pairs of ranks.
+    for call in side.collectives.calls.iter().filter(|call| !call.kind.is_message()) {
         let GroupName::Text(group) = call.group else { continue };
         let launched = (call.node, describe(side.graph, call), computed[call.node.index()]);
         sequences.entry(group).or_default().push(launched);
@@ -472,100 +492,126 @@ fn sequences<'s>(side: &'s AnalyzedGraph) -> BTreeMap<&'s str, Vec<Launched>> {
     sequences
 }
 
-/// Ranks that wait for each other in a circle although each group's sequence agrees: every rank blocks at a wait,
-/// and goes on when all ranks of that launch's group have launched it.
-/// If `one_at_a_time`, every rank blocks at a launch already; messages aside, which need a partner and no more.
-fn circle(evidence: &Evidence, world: &crate::graph::World, one_at_a_time: bool) -> Option<Finding> {
-    // What each rank does, in list order: launches and waits, as (is wait, group, number on the group).
-    let ranks: Vec<u32> = evidence.ranks.iter().map(|r| r.rank).collect();
-    let places = Places::new(world, world.ranks.unwrap_or(0) as usize);
-    let programs: Vec<Vec<(bool, usize, usize, NodeId)>> =
-        evidence.ranks.iter().map(|r| program(&r.side, &places, one_at_a_time)).collect();
-    let mut at = vec![0usize; programs.len()];
-    let mut launched: BTreeMap<(usize, usize, u32), usize> = BTreeMap::new();
-    let ready = |launched: &BTreeMap<(usize, usize, u32), usize>, group: usize, number: usize, rank: u32| {
-        let Some((instance, _)) = places.instance_of(group, rank) else { return true };
-        let members = world.groups[group].instances[instance].iter();
-        members
-            .filter(|r| ranks.contains(r))
-            .all(|&r| launched.get(&(group, instance, r)).is_some_and(|&count| count > number))
-    };
-    loop {
-        let mut moved = false;
-        for (i, program) in programs.iter().enumerate() {
-            while let Some(&(is_wait, group, number, _)) = program.get(at[i]) {
-                if is_wait && !ready(&launched, group, number, ranks[i]) {
-                    break;
+/// All ranks against each other, each with its graph: `distinct` ones, and for each rank which of them. Of ranks without
+/// one nothing is known. Devices that run one communication at a time wait for messages elsewhere.
+fn simulated(
+    graphs: &[&Graph],
+    by_rank: &BTreeMap<u32, usize>,
+    world: &crate::graph::World,
+    streams: Streams,
+) -> Report {
+    let of_rank: Vec<usize> = (0..world.ranks.unwrap_or(0))
+        .map(|rank| by_rank.get(&rank).copied().unwrap_or(graphs.len()))
+        .collect();
+    let mut programs = Programs::per_rank(graphs, &of_rank, &Estimates::default());
+    programs.programs.push(Program { is_unknown: true, ..Program::default() });
+    if streams == Streams::One {
+        for Program { steps, operations, .. } in &mut programs.programs {
+            steps.retain(|step| match step {
+                Step::Launch(operation) | Step::Wait { operation, .. } => {
+                    !operations[*operation].is_message()
                 }
-                if !is_wait && let Some((instance, _)) = places.instance_of(group, ranks[i]) {
-                    *launched.entry((group, instance, ranks[i])).or_insert(0) += 1;
-                }
-                at[i] += 1;
-                moved = true;
-            }
-        }
-        if !moved {
-            break;
+                Step::Compute { .. } => true,
+            });
         }
     }
-    let stuck: Vec<usize> = (0..programs.len()).filter(|&i| at[i] < programs[i].len()).collect();
-    if stuck.is_empty() {
-        return None;
-    }
-    let mut finding = evidence.finding(
-        "rewrite/collectives",
-        Stage::After,
-        format!("{} ranks wait for each other", stuck.len()),
-    );
-    for &i in stuck.iter().take(4) {
-        let (_, group, number, node) = programs[i][at[i]];
-        let graph = evidence.ranks[i].side.graph;
-        let name = &world.groups[group].name;
-        let lacking = stuck.iter().find(|&&j| {
-            places.instance_of(group, ranks[j]).map(|x| x.0)
-                == places.instance_of(group, ranks[i]).map(|x| x.0)
-                && j != i
-        });
-        let who = lacking.map_or("another rank".to_string(), |&j| format!("rank {}", ranks[j]));
-        finding = finding.fact(format!(
-            "rank {} waits at {} for launch {number} on group {name}, which {who} has not made",
-            ranks[i],
-            graph.name(node)
-        ));
-        if evidence.after.graph.find(graph.name(node)).is_some() && i == 0 {
-            finding = finding.after_nodes(evidence, [node]);
-        }
-    }
-    Some(finding.across_ranks().expected("each goes on when the other does").observed("none can go on"))
+    simulate(&programs, Options { streams, ..Options::default() })
 }
 
-fn program(side: &AnalyzedGraph, places: &Places, one_at_a_time: bool) -> Vec<(bool, usize, usize, NodeId)> {
-    let mut events: Vec<(NodeId, bool, usize)> = Vec::new();
-    for (launch, call) in side.collectives.calls.iter().enumerate() {
-        events.push((call.node, false, launch));
-        let is_message = matches!(call.kind, Collective::Send | Collective::Recv | Collective::PointToPoint);
-        if one_at_a_time && !is_message {
-            events.push((call.node, true, launch));
+/// Messages that do not meet, and ranks that wait for each other.
+fn stand_still(evidence: &Evidence, report: &Report) -> Vec<Finding> {
+    let find = |title| evidence.finding("rewrite/collectives", Stage::After, title).across_ranks();
+    let messages = report.mismatches.iter().filter(|mismatch| mismatch.is_message).map(|mismatch| {
+        let (from, to) = mismatch.ranks;
+        let what = match (&mismatch.first, &mismatch.second) {
+            (Some(_), Some(_)) => "is received as another one",
+            (Some(_), None) => "is not received",
+            (None, _) => "is not sent",
+        };
+        let (number, group) = (mismatch.index, &mismatch.group);
+        let title = format!("message {number} from rank {from} to rank {to} on {group} {what}");
+        let mut finding = find(title)
+            .expected("each message is sent once and received once, with the same size, dtype and tag")
+            .observed(mismatch.to_string());
+        let ends = mismatch.first.iter().chain(&mismatch.second);
+        finding.nodes = ends.map(|operation| evidence.mention(&operation.name)).collect();
+        finding
+    });
+    let circle = report.deadlock.iter().map(|deadlock| {
+        let mut finding = find(format!("{} ranks wait for each other", deadlock.stuck))
+            .expected("each goes on when the other does")
+            .observed(deadlock.to_string().lines().last().unwrap_or("none can go on").to_string());
+        finding.facts = deadlock.chain.iter().map(ToString::to_string).collect();
+        let at = deadlock.chain.iter().filter_map(|link| link.at.as_ref());
+        finding.nodes = at.map(|name| evidence.mention(name)).collect();
+        finding.nodes.dedup();
+        finding
+    });
+    messages.chain(circle).collect()
+}
+
+/// The messages of a graph with partners whose graphs are not given, by group, peer, and whether they are sent.
+type Kept<'a> = BTreeMap<(&'a str, i64, bool), Vec<(NodeId, Terms)>>;
+
+/// What both ends of a message must agree on: tag, dtype and number of elements.
+type Terms = (i64, Option<Dtype>, Option<i64>);
+
+/// `None` where some are not known.
+fn kept<'a>(side: &'a AnalyzedGraph, is_given: &dyn Fn(&str, i64) -> bool) -> Option<Kept<'a>> {
+    let mut kept = Kept::new();
+    for call in side.collectives.calls.iter().filter(|call| call.kind.is_message()) {
+        let GroupName::Text(group) = call.group else { return None };
+        for message in call.messages.as_ref()?.iter().filter(|message| !is_given(group, message.peer)) {
+            let messages = kept.entry((group, message.peer, message.sends)).or_default();
+            messages.push((call.node, message.terms(side.graph)));
         }
-        events.extend(side.collectives.waits[launch].iter().map(|&wait| (wait, true, launch)));
     }
-    events.sort();
-    let mut numbers: BTreeMap<usize, usize> = BTreeMap::new();
-    let mut number_of = vec![None; side.collectives.calls.len()];
-    let mut program = Vec::new();
-    for (node, is_wait, launch) in events {
-        let GroupName::Text(name) = side.collectives.calls[launch].group else { continue };
-        let Some(group) = places.group(name) else { continue };
-        if !is_wait {
-            let count = numbers.entry(group).or_insert(0);
-            number_of[launch] = Some(*count);
-            *count += 1;
-        }
-        if let Some(number) = number_of[launch] {
-            program.push((is_wait, group, number, node));
-        }
-    }
-    program
+    Some(kept)
+}
+
+/// A partner whose graph is not given sends and receives what it did before.
+fn messages_kept(evidence: &Evidence, side: &AnalyzedGraph, is_given: &dyn Fn(&str, i64) -> bool) -> Checked {
+    let (Some(old), Some(new)) = (kept(&evidence.before, is_given), kept(side, is_given)) else {
+        return Checked::undecided(Code::NotModelled, "messages whose group or partner is not known");
+    };
+    let none = Vec::new();
+    let mut channels: Vec<_> = old.keys().chain(new.keys()).collect();
+    channels.sort_unstable();
+    channels.dedup();
+    let differs = |channel: &&(&str, i64, bool)| {
+        let [a, b] = [&old, &new].map(|of| of.get(channel).unwrap_or(&none));
+        let at = (0..a.len().max(b.len())).find(|&i| {
+            let agree = |(x, y): (&(NodeId, Terms), &(NodeId, Terms))| may_agree(x.1, y.1);
+            !a.get(i).zip(b.get(i)).is_some_and(agree)
+        })?;
+        let (group, peer, sends) = **channel;
+        let way = if sends { "to" } else { "from" };
+        let words = |of: Option<&(NodeId, Terms)>, graph: &Graph| match of {
+            None => "there is none".to_string(),
+            Some(&(node, (tag, dtype, numel))) => format!(
+                "it is {} of {} {} elements, tag {tag}",
+                graph.name(node),
+                numel.map_or("?".to_string(), |n| n.to_string()),
+                dtype.map_or("?", Dtype::name)
+            ),
+        };
+        let title = format!("message {at} {way} rank {peer} of group {group} is not as before");
+        let mut finding = evidence
+            .finding("rewrite/collectives", Stage::After, title)
+            .fact("no graph of such a rank is given, so what it exchanges counts as it was")
+            .expected(format!("before, {}", words(a.get(at), evidence.before.graph)))
+            .observed(format!("after, {}", words(b.get(at), side.graph)));
+        finding.nodes =
+            b.get(at).map(|(node, _)| evidence.mention(side.graph.name(*node))).into_iter().collect();
+        Some(finding)
+    };
+    Checked::Findings(channels.iter().filter_map(differs).collect())
+}
+
+fn may_agree(a: Terms, b: Terms) -> bool {
+    a.0 == b.0
+        && (a.1.is_none() || b.1.is_none() || a.1 == b.1)
+        && (a.2.is_none() || b.2.is_none() || a.2 == b.2)
 }
 
 /// Every launch is waited for exactly once, before any use.

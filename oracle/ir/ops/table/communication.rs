@@ -57,6 +57,20 @@ impl Collective {
         matches!(self, Collective::Barrier | Collective::ShardDimAllToAll | Collective::Other)
     }
 
+    /// The message that an element of the `op_list` of `batch_p2p_ops` stands for.
+    pub fn message(operation: &str) -> Option<Collective> {
+        match operation {
+            "isend" => Some(Collective::Send),
+            "irecv" => Some(Collective::Recv),
+            _ => None,
+        }
+    }
+
+    /// Whether it is between two ranks rather than among all of a group.
+    pub fn is_message(self) -> bool {
+        matches!(self, Collective::Send | Collective::Recv | Collective::PointToPoint)
+    }
+
     /// Whether PyTorch makes its functional form of the one in place by a copy of what it sends
     /// (`torch/csrc/distributed/c10d/Functional.cpp`).
     pub fn sends_a_copy(self) -> bool {
