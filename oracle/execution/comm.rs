@@ -20,6 +20,8 @@ use std::fmt;
 pub struct Launch {
     /// Its kind.
     pub kind: Collective,
+    /// Whether it is done when its call is.
+    pub at_once: bool,
     /// The reduction.
     pub op: Option<RankReduce>,
     /// The source of a broadcast, by its position in the group.
@@ -38,6 +40,8 @@ impl Launch {
         let dtypes = |launch: &Launch| launch.tensors.iter().map(|t| t.0).collect::<Vec<_>>();
         if self.kind != other.kind && !(self.kind.is_message() && other.kind.is_message()) {
             Some("the kinds differ")
+        } else if self.at_once != other.at_once {
+            Some("one of them is waited for and the other is not")
         } else if self.op != other.op {
             Some("the reductions differ")
         } else if self.root != other.root {
@@ -294,11 +298,7 @@ impl<'w> Comm<'w> {
                 }
                 Ok(cat(domain, pieces, gather, dtype))
             }
-            Collective::Send
-            | Collective::PointToPoint
-            | Collective::Barrier
-            | Collective::Other
-            | Collective::LowContention => {
+            Collective::Send | Collective::PointToPoint | Collective::Barrier | Collective::Other => {
                 Ok(Block { cells: Vec::new(), marks: Vec::new(), grain: whole(dtype) })
             }
         }

@@ -2,8 +2,8 @@
 //!
 //! Starting a collective copies its inputs and puts its outputs in flight; a wait on a tensor lets every collective
 //! with an output in that tensor's storage arrive, as PyTorch's registry of works does, and returns the tensor
-//! itself. Waits of what has arrived do nothing. Barriers, `shard_dim_alltoall` and communication that is not
-//! modelled are seen through by the node that starts them. A barrier is an effect besides: another rank may see it though
+//! itself. Waits of what has arrived do nothing. What is done when its call is (barriers, `shard_dim_alltoall`, what goes
+//! through symmetric memory, and what is not modelled) is seen through by the node that starts it. A barrier is an effect besides: another rank may see it though
 //! nothing in the graph does.
 //!
 //! Sources: `torch/csrc/distributed/c10d/Functional.cpp`; peers of sends, receives and broadcasts are positions
@@ -21,7 +21,7 @@ use super::super::rank::{Item, Progress, Rank};
 use super::super::run::LaunchNote;
 use super::dim;
 use crate::graph::{Dtype, DtypeClass, NodeId, Value};
-use crate::ops::Collective;
+use crate::ops::{Collective, OpInfo};
 
 /// One instance of a process group, seen by one member.
 #[derive(Clone, Copy)]
@@ -67,11 +67,18 @@ impl<'a> Rank<'a> {
                 self.point_to_point(node, kind, me, peer, tag, window, comm).map(Progress::Value)
             }
             Collective::PointToPoint => self.batch(node, step, me, comm).map(Progress::Value),
-            Collective::Barrier
-            | Collective::ShardDimAllToAll
-            | Collective::Other
-            | Collective::LowContention => self.start_blocking(node, step, kind, me, comm),
-            _ => self.start(node, step, kind, me, comm).map(Progress::Value),
+            Collective::Barrier | Collective::ShardDimAllToAll | Collective::Other => {
+                self.start_blocking(node, step, kind, me, comm)
+            }
+            _ => {
+                let started = self.start(node, step, kind, me, comm)?;
+                if !step.info.is_some_and(OpInfo::is_done_at_once) {
+                    return Ok(Progress::Value(started));
+                }
+                let launch = self.launches.len() as u32 - 1;
+                self.blocking.push(launch);
+                self.see_through(node, step, kind, launch, comm)
+            }
         }
     }
 
@@ -184,7 +191,8 @@ impl<'a> Rank<'a> {
         for input in inputs {
             blocks.push((self.memory.cells(self.domain, input)?, input.shape));
         }
-        let what = Launch { kind, op, root, dims, tag: 0, tensors };
+        let at_once = self.program.steps[node.index()].info.is_some_and(OpInfo::is_done_at_once);
+        let what = Launch { kind, at_once, op, root, dims, tag: 0, tensors };
         Ok(Sent { rank: self.rank, node, what, inputs: blocks, splits, digest: 0 })
     }
 
@@ -315,7 +323,7 @@ impl<'a> Rank<'a> {
                 }
                 (inputs, dims) = (vec![x], Some(pair));
             }
-            Collective::Other | Collective::LowContention if !self.domain.interprets_everything() => {
+            Collective::Other if !self.domain.interprets_everything() => {
                 return Err(refuse!("{} is not modelled", self.program.graph.target(node)));
             }
             _ => {}
@@ -354,11 +362,20 @@ impl<'a> Rank<'a> {
                 let block = comm.result(self.domain, place, 0)?;
                 Item::Tensor(self.fresh(node, 0, shape, x.dtype, block))
             }
-            Collective::Other | Collective::LowContention => {
+            Collective::Other => {
                 let key = comm.digests(place).fold(mix(step.key, place.position as u64), mix);
                 self.unmodelled(node, step, key)?
             }
-            _ => Item::Object(0),
+            Collective::Barrier => Item::Object(0),
+            _ => {
+                let flight = self.memory.flights().find(|flight| flight.launch == launch);
+                let outputs = flight.map_or(Vec::new(), |flight| flight.outputs.clone());
+                for (output, window) in &outputs {
+                    let block = comm.result(self.domain, place, *output)?;
+                    self.memory.arrive(self.domain, launch, window, block)?;
+                }
+                outputs.first().map_or(Item::Object(0), |(_, window)| Item::Tensor(*window))
+            }
         };
         Ok(Progress::Value(item))
     }

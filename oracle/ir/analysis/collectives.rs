@@ -44,6 +44,10 @@ pub struct CollectiveCall<'a> {
     pub out: Option<NodeId>,
     /// Whether it writes its result into its inputs.
     pub in_place: bool,
+    /// Whether it is done when the call is: nothing has to wait for it.
+    pub is_done_at_once: bool,
+    /// Whether it runs on the stream of its caller.
+    pub is_on_callers_stream: bool,
     /// The process group.
     pub group: GroupName<'a>,
     /// The size of the group as the node states it.
@@ -167,6 +171,8 @@ pub fn describe<'a>(graph: &'a Graph, ops: &Ops, node: NodeId) -> Option<Collect
         coalesced: false,
         out: None,
         in_place: false,
+        is_done_at_once: info.is_done_at_once(),
+        is_on_callers_stream: info.is_on_callers_stream(),
         group: GroupName::Unknown,
         group_size: None,
         reduce_op: None,
@@ -209,7 +215,7 @@ pub fn describe<'a>(graph: &'a Graph, ops: &Ops, node: NodeId) -> Option<Collect
                     _ => None,
                 }
             }
-            (name @ ("src" | "dst"), _) => call.peer = bound.int(name),
+            (name @ ("src" | "dst" | "root"), _) => call.peer = bound.int(name),
             _ => {}
         }
     }

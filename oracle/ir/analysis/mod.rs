@@ -13,6 +13,7 @@ pub mod disagreements;
 pub mod draws;
 pub mod edges;
 pub mod fault;
+pub mod fused;
 pub mod in_flight;
 pub mod messages;
 pub mod origin;

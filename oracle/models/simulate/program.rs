@@ -1,7 +1,9 @@
 //! What one rank does, as seen by the others: lowered from its graph, or written by hand.
 
 use super::Estimates;
+use crate::analysis::fused;
 use crate::analysis::sequences::Launch;
+use crate::analysis::streams::at_once;
 use crate::analysis::{CollectiveCall, Collectives, Computed, GroupName, Sequences, computed};
 use crate::graph::{Dtype, Graph, NodeId, Op, Value};
 use crate::ops::{Collective, Kind, Ops};
@@ -56,6 +58,8 @@ pub struct Operation {
     pub computed: Option<Computed>,
     /// The messages of a point-to-point operation; started together.
     pub parts: Vec<Part>,
+    /// Whether the host stands still until it is complete.
+    pub is_synchronous: bool,
     /// How long it takes, once all ranks have come to it, in nanoseconds.
     pub nanoseconds: u64,
 }
@@ -90,6 +94,8 @@ pub struct Program {
     pub steps: Vec<Step>,
     /// What of its graph was left out.
     pub unmodelled: Vec<String>,
+    /// Why it may stand still whatever the others do.
+    pub faults: Vec<String>,
     /// Whether nothing is known of it. Nobody waits for ranks that run it.
     pub is_unknown: bool,
 }
@@ -110,6 +116,7 @@ impl Operation {
             shapes: None,
             computed: None,
             parts: Vec::new(),
+            is_synchronous: matches!(kind, Collective::Barrier | Collective::ShardDimAllToAll),
             nanoseconds: 0,
         }
     }
@@ -126,11 +133,6 @@ impl Operation {
         self.kind.is_message()
     }
 
-    /// Whether the host stands still until it is complete.
-    pub(super) fn is_synchronous(&self) -> bool {
-        matches!(self.kind, Collective::Barrier | Collective::ShardDimAllToAll)
-    }
-
     /// Whether two ranks that launch these two meet, as far as their places in the group do not matter: what the ranks
     /// of an all-to-all send and receive differs, and a barrier moves nothing.
     pub fn meets(&self, other: &Operation) -> bool {
@@ -139,7 +141,7 @@ impl Operation {
             Collective::Barrier => (None, None, None),
             _ => (o.dtype, o.numel_in, o.numel_out),
         };
-        self.kind == other.kind
+        (self.kind, self.is_synchronous) == (other.kind, other.is_synchronous)
             && self.reduce_op == other.reduce_op
             && self.root == other.root
             && sizes(self) == sizes(other)
@@ -178,10 +180,23 @@ fn nanoseconds(seconds: f64) -> u64 {
 impl Program {
     /// Lowers a graph. Linear in its size.
     pub fn of(graph: &Graph, estimates: &Estimates) -> Program {
+        let written = fused::written_out(graph);
+        let graph = written.as_ref().unwrap_or(graph);
         let ops = Ops::of(graph);
         let collectives = Collectives::new(graph, &ops);
         let seconds = estimates.of(graph, &ops, &collectives);
-        Program::lower(graph, &ops, &collectives, &seconds)
+        let mut program = Program::lower(graph, &ops, &collectives, &seconds);
+        match at_once(graph, &ops) {
+            Ok(Some((first, second))) => program.faults.push(format!(
+                "{} may start while {} spins, on another stream: both meet their ranks in the same memory of their group, and \
+                 may wait for ever",
+                graph.name(second),
+                graph.name(first)
+            )),
+            Ok(None) => {}
+            Err(why) => program.unmodelled.push(why.tell(graph)),
+        }
+        program
     }
 
     /// Says of each operation what it computes, for the comparison with other graphs.
@@ -213,7 +228,7 @@ impl Program {
                 match operation(graph, &collectives.calls[launch], launches.get(launch)) {
                     Ok(mut operation) => {
                         operation.nanoseconds = duration;
-                        let is_synchronous = operation.is_synchronous();
+                        let is_synchronous = operation.is_synchronous;
                         let index = program.operations.len();
                         operation_of[launch] = Some(index);
                         program.operations.push(operation);
@@ -249,7 +264,7 @@ impl Program {
     /// Appends a launch; gives its index.
     pub fn launch(&mut self, operation: Operation) -> usize {
         let index = self.operations.len();
-        let is_synchronous = operation.is_synchronous();
+        let is_synchronous = operation.is_synchronous;
         let name = operation.name.clone();
         self.operations.push(operation);
         self.steps.push(Step::Launch(index));
@@ -334,7 +349,7 @@ fn operation(graph: &Graph, call: &CollectiveCall, launch: Option<&Launch>) -> R
     let parts = parts.collect();
     let described = launch.cloned();
     let mut operation = Operation::collective(name, group, call.kind);
-    operation.parts = parts;
+    (operation.parts, operation.is_synchronous) = (parts, call.is_done_at_once);
     if let Some(launch) = described {
         operation.reduce_op = launch.reduce_op;
         operation.dtype = launch.dtype;

@@ -3,10 +3,11 @@
 use super::overlap;
 use super::proved::{self, Packing, is_padded};
 use super::values::{ValueMethod, ValueResult};
-use super::{AnalyzedGraph, Checked, Code, Evidence, Finding, Merge, Stage};
+use super::{AnalyzedGraph, Checked, Code, Evidence, Finding, Merge, Reason, Stage};
 use crate::analysis::bytes::Overlap;
 use crate::analysis::sequences::Permuted;
 use crate::analysis::storages::Touch;
+use crate::analysis::streams::at_once;
 use crate::analysis::{Access, CollectiveCall, Computed, GroupName, computed};
 use crate::graph::{Dtype, Graph, NodeId};
 use crate::ops::Kind;
@@ -321,11 +322,17 @@ fn on_groups(side: &AnalyzedGraph, packing: &Packing) -> BTreeMap<String, Vec<us
 
 /// On each group all ranks launch the same sequence, messages meet, and no ranks wait for each other in a circle.
 pub(super) fn same_order_across_ranks(evidence: &Evidence) -> Checked {
+    let mut findings = spinning(evidence);
     if evidence.ranks.len() < 2 {
-        return match evidence.is_one_of_several {
-            true => Checked::NotChecked("it is looked at with the first graph".into()),
+        if evidence.is_one_of_several && findings.is_empty() {
+            return Checked::NotChecked("it is looked at with the first graph".into());
+        }
+        let (more, unknown) = match evidence.is_one_of_several {
+            true => Default::default(),
             false => messages_kept(evidence, &evidence.after, &|_, _| false),
         };
+        findings.extend(more);
+        return Checked::found(findings, unknown);
     }
     let Some(world) = evidence.before.graph.world.assume_mesh() else {
         return Checked::undecided(Code::TooManyRanks, "the world has too many ranks");
@@ -342,7 +349,7 @@ pub(super) fn same_order_across_ranks(evidence: &Evidence) -> Checked {
         by_rank.entry(outcome.rank).or_insert((i, known));
     }
     let launches = |known: usize, group: &str| distinct[known].1.get(group).map_or(&[][..], Vec::as_slice);
-    let (mut findings, mut unknown) = (Vec::new(), None);
+    let mut unknown = None;
     for group in &world.groups {
         for instance in &group.instances {
             let present: Vec<(usize, usize)> =
@@ -428,11 +435,9 @@ pub(super) fn same_order_across_ranks(evidence: &Evidence) -> Checked {
         };
         let is_given =
             |group: &str, peer: i64| partner(group, peer).is_some_and(|peer| by_rank.contains_key(peer));
-        match messages_kept(evidence, &outcome.side, &is_given) {
-            Checked::Findings(more) => findings.extend(more),
-            Checked::Undecided(why) => unknown = unknown.or(Some(why)),
-            Checked::NotChecked(_) => {}
-        }
+        let (more, open) = messages_kept(evidence, &outcome.side, &is_given);
+        findings.extend(more);
+        unknown = unknown.or(open);
     }
     if findings.is_empty() {
         let graphs: Vec<&Graph> = distinct.iter().map(|(side, _)| side.graph).collect();
@@ -518,6 +523,24 @@ fn simulated(
     simulate(&programs, Options { streams, ..Options::default() })
 }
 
+/// Two collectives of one group that spin at once on streams of their callers.
+fn spinning(evidence: &Evidence) -> Vec<Finding> {
+    let [before, after] = [&evidence.before, &evidence.after].map(|side| at_once(side.graph, &side.ops));
+    let (Ok(None), Ok(Some((first, second)))) = (before, after) else { return Vec::new() };
+    let [a, b] = [first, second].map(|id| evidence.after.graph.name(id));
+    let finding = evidence
+        .finding(
+            "rewrite/collectives",
+            Stage::After,
+            format!("{b} does not wait for {a}, which holds its group"),
+        )
+        .after_nodes(evidence, [first, second])
+        .fact("both run on streams of their callers, and meet their ranks in the same memory of one group")
+        .expected(format!("an event holds {b} back until {a} has ended"))
+        .observed("no event does: one rank may spin in the one, another in the other, for ever");
+    vec![finding]
+}
+
 /// Messages that do not meet, and ranks that wait for each other.
 fn stand_still(evidence: &Evidence, report: &Report) -> Vec<Finding> {
     let find = |title| evidence.finding("rewrite/collectives", Stage::After, title).across_ranks();
@@ -570,9 +593,14 @@ fn kept<'a>(side: &'a AnalyzedGraph, is_given: &dyn Fn(&str, i64) -> bool) -> Op
 }
 
 /// A partner whose graph is not given sends and receives what it did before.
-fn messages_kept(evidence: &Evidence, side: &AnalyzedGraph, is_given: &dyn Fn(&str, i64) -> bool) -> Checked {
+fn messages_kept(
+    evidence: &Evidence,
+    side: &AnalyzedGraph,
+    is_given: &dyn Fn(&str, i64) -> bool,
+) -> (Vec<Finding>, Option<Reason>) {
     let (Some(old), Some(new)) = (kept(&evidence.before, is_given), kept(side, is_given)) else {
-        return Checked::undecided(Code::NotModelled, "messages whose group or partner is not known");
+        let why = Code::NotModelled.because("messages whose group or partner is not known");
+        return (Vec::new(), Some(why));
     };
     let none = Vec::new();
     let mut channels: Vec<_> = old.keys().chain(new.keys()).collect();
@@ -605,7 +633,7 @@ fn messages_kept(evidence: &Evidence, side: &AnalyzedGraph, is_given: &dyn Fn(&s
             b.get(at).map(|(node, _)| evidence.mention(side.graph.name(*node))).into_iter().collect();
         Some(finding)
     };
-    Checked::Findings(channels.iter().filter_map(differs).collect())
+    (channels.iter().filter_map(differs).collect(), None)
 }
 
 fn may_agree(a: Terms, b: Terms) -> bool {
@@ -683,7 +711,7 @@ fn faults_of_waits(side: &AnalyzedGraph) -> Vec<WaitFault> {
             matches!(side.ops.get(graph, w).kind, Kind::Wait)
                 && graph.args(w).first().is_some_and(|v| matches!(v, crate::graph::Value::List(_)))
         });
-        if waits.is_empty() && !side.edges.users(call.node).is_empty() && !call.kind.is_done_at_once() {
+        if waits.is_empty() && !side.edges.users(call.node).is_empty() && !call.is_done_at_once {
             faults.push(WaitFault {
                 node: call.node,
                 kind: "never",
@@ -719,7 +747,7 @@ fn faults_of_waits(side: &AnalyzedGraph) -> Vec<WaitFault> {
         for &input in side.edges.inputs(id) {
             if let Some(launch) = collectives.launch_of_value(input)
                 && collectives.launch_at(id) != Some(launch)
-                && !collectives.calls[launch].kind.is_done_at_once()
+                && !collectives.calls[launch].is_done_at_once
             {
                 let (user, start) = (graph.name(id), graph.name(collectives.calls[launch].node));
                 faults.push(WaitFault {

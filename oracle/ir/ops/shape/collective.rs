@@ -25,7 +25,7 @@ pub(super) fn infer(call: &Call, kind: Collective) -> Rule<Inferred> {
         Collective::Send => each(call, |t| Ok(TensorMeta::fresh(vec![Size::Known(0)], t.dtype))),
         Collective::Recv => each(call, |t| Ok(t.packed())),
         Collective::PointToPoint => point_to_point(call),
-        Collective::Barrier | Collective::Other | Collective::LowContention => Err(Stop::Undecided),
+        Collective::Barrier | Collective::Other => Err(Stop::Undecided),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Communication between ranks.
 //!
-//! A collective of the `_c10d_functional` family only starts: what it writes is in flight until a wait. What it sends
-//! is captured at the start. Collectives of other families are over when they return.
+//! A collective only starts: what it writes is in flight until a wait. What it sends
+//! is captured at the start. What is done when its call is writes at once.
 //!
 //! What a message brings is a function of its place among those of its sender, whichever operator receives it. That the
 //! sender sends what it did before is a question to its own graph.
@@ -41,7 +41,6 @@ struct Start<'c> {
     op: Option<Symbol>,
     /// Index into the evaluation's launches.
     launch: usize,
-    asynchronous: bool,
 }
 
 /// What a rank receives, and its sizes.
@@ -103,8 +102,7 @@ impl Machine<'_, '_> {
             payloads: parts.iter().map(payload).collect(),
             messages: about.messages.clone().unwrap_or_default(),
         });
-        let asynchronous = is_asynchronous(&call.schema.namespace, kind);
-        let start = Start { call, about: &about, kind, group, size, op, launch, asynchronous };
+        let start = Start { call, about: &about, kind, group, size, op, launch };
         if kind.is_message() {
             let Some(messages) = &about.messages else {
                 return Err(Reason::arguments("messages that are not known").into());
@@ -346,7 +344,7 @@ impl Machine<'_, '_> {
         if let Some(payload) = self.eval.launches[start.launch].payloads.get_mut(index) {
             payload.result = Some(received);
         }
-        if !start.asynchronous {
+        if start.about.is_done_at_once {
             return self.write(target, received);
         }
         // Of a copy the input may change.
@@ -499,15 +497,5 @@ impl Machine<'_, '_> {
             [one] if !several => Ok(one),
             _ => Ok(self.list(&items)),
         }
-    }
-}
-
-/// Whether a collective of a namespace only starts, and needs a wait. Source for those over shared memory:
-/// `torch/distributed/_symmetric_memory/__init__.py`, which registers a work for `_low_contention_*`.
-fn is_asynchronous(namespace: &str, kind: Collective) -> bool {
-    match namespace {
-        "_c10d_functional" | "c10d_functional" | "_c10d_functional_autograd" => true,
-        "symm_mem" => matches!(kind, Collective::AllGather | Collective::ReduceScatter),
-        _ => false,
     }
 }
