@@ -40,7 +40,8 @@
 //! # What it does not do
 //!
 //! Values and memory are not looked at. A collective whose group is not named by a string, or whose kind is not known
-//! to the table of operators, is not modelled: the report says so and decides nothing that rests on it. Messages
+//! to the table of operators, is not modelled: the report says so and decides nothing that rests on it. What is not
+//! modelled is launched like all else, so that ranks which launch it in different orders are found. Messages
 //! are paired as [`messages`](crate::analysis::messages) says. Time is simulated (see `timeline`) but decides nothing.
 
 mod buffers;

@@ -25,9 +25,9 @@ pub struct Part {
 }
 
 impl Part {
-    /// Whether a send and a receive are the two ends of one message.
+    /// Whether a send and a receive are the two ends of one message, as far as it is known.
     pub(super) fn meets(&self, other: &Part) -> bool {
-        (self.dtype, self.numel, self.tag) == (other.dtype, other.numel, other.tag)
+        self.tag == other.tag && may_agree(self.dtype, other.dtype) && may_agree(self.numel, other.numel)
     }
 }
 
@@ -40,7 +40,7 @@ pub struct Operation {
     pub group: String,
     /// What it does.
     pub kind: Collective,
-    /// `sum`, `avg`, ... for reductions.
+    /// `sum`, `avg`, ... for reductions; the operator for what is not modelled.
     pub reduce_op: Option<String>,
     /// Element type of the first tensor sent.
     pub dtype: Option<Dtype>,
@@ -133,12 +133,23 @@ impl Operation {
         self.kind.is_message()
     }
 
+    /// Whether two ranks that launch these two may meet, as far as it is known what they send.
+    pub fn may_meet(&self, other: &Operation) -> bool {
+        let [mut a, mut b] = [self, other].map(Operation::clone);
+        for (one, other) in [(&mut a, other), (&mut b, self)] {
+            one.dtype = one.dtype.or(other.dtype);
+            one.numel_in = one.numel_in.or(other.numel_in);
+            one.numel_out = one.numel_out.or(other.numel_out);
+        }
+        a.meets(&b)
+    }
+
     /// Whether two ranks that launch these two meet, as far as their places in the group do not matter: what the ranks
     /// of an all-to-all send and receive differs, and a barrier moves nothing.
     pub fn meets(&self, other: &Operation) -> bool {
         let sizes = |o: &Operation| match o.kind {
             Collective::AllToAll => (o.dtype, None, None),
-            Collective::Barrier => (None, None, None),
+            Collective::Barrier | Collective::Other => (None, None, None),
             _ => (o.dtype, o.numel_in, o.numel_out),
         };
         (self.kind, self.is_synchronous) == (other.kind, other.is_synchronous)
@@ -146,6 +157,11 @@ impl Operation {
             && self.root == other.root
             && sizes(self) == sizes(other)
     }
+}
+
+/// Whether two facts agree as far as they are known.
+fn may_agree<T: PartialEq>(a: Option<T>, b: Option<T>) -> bool {
+    a.is_none() || b.is_none() || a == b
 }
 
 impl fmt::Display for Operation {
@@ -227,6 +243,14 @@ impl Program {
             if let Some(launch) = collectives.launch_at(id) {
                 match operation(graph, &collectives.calls[launch], launches.get(launch)) {
                     Ok(mut operation) => {
+                        if operation.kind.is_unmodelled() {
+                            let target = graph.target(id);
+                            program.unmodelled.push(format!(
+                                "{} communicates in a way that is not modelled ({target})",
+                                name()
+                            ));
+                            operation.reduce_op = Some(target.to_string());
+                        }
                         operation.nanoseconds = duration;
                         let is_synchronous = operation.is_synchronous;
                         let index = program.operations.len();
@@ -335,12 +359,6 @@ fn operation(graph: &Graph, call: &CollectiveCall, launch: Option<&Launch>) -> R
     let GroupName::Text(group) = call.group else {
         return Err(format!("the process group of {name} is not known"));
     };
-    if call.kind.is_unmodelled() {
-        return Err(format!(
-            "{name} communicates in a way that is not modelled ({})",
-            graph.target(call.node)
-        ));
-    }
     let messages = call.messages.as_ref().ok_or_else(|| format!("the messages of {name} are not known"))?;
     let parts = messages.iter().map(|message| {
         let (tag, dtype, numel) = message.terms(graph);
@@ -349,7 +367,9 @@ fn operation(graph: &Graph, call: &CollectiveCall, launch: Option<&Launch>) -> R
     let parts = parts.collect();
     let described = launch.cloned();
     let mut operation = Operation::collective(name, group, call.kind);
-    (operation.parts, operation.is_synchronous) = (parts, call.is_done_at_once);
+    operation.parts = parts;
+    // Whether ranks wait for each other in what is not modelled is not known.
+    operation.is_synchronous = call.is_done_at_once && !call.kind.is_unmodelled();
     if let Some(launch) = described {
         operation.reduce_op = launch.reduce_op;
         operation.dtype = launch.dtype;

@@ -5,10 +5,9 @@ use super::proved::{self, Packing, is_padded};
 use super::values::{ValueMethod, ValueResult};
 use super::{AnalyzedGraph, Checked, Code, Evidence, Finding, Merge, Reason, Stage};
 use crate::analysis::bytes::Overlap;
-use crate::analysis::sequences::Permuted;
 use crate::analysis::storages::Touch;
 use crate::analysis::streams::at_once;
-use crate::analysis::{Access, CollectiveCall, Computed, GroupName, computed};
+use crate::analysis::{Access, CollectiveCall, GroupName};
 use crate::graph::{Dtype, Graph, NodeId};
 use crate::ops::Kind;
 use crate::semantics::symbolic::Member;
@@ -338,94 +337,16 @@ pub(super) fn same_order_across_ranks(evidence: &Evidence) -> Checked {
         return Checked::undecided(Code::TooManyRanks, "the world has too many ranks");
     };
     // Ranks with one graph share what it launches.
-    let mut distinct: Vec<(&Arc<AnalyzedGraph>, BTreeMap<&str, Vec<Launched>>)> = Vec::new();
-    let mut by_rank: BTreeMap<u32, (usize, usize)> = BTreeMap::new();
-    for (i, outcome) in evidence.ranks.iter().enumerate() {
-        let known = distinct.iter().position(|(side, _)| Arc::ptr_eq(side, &outcome.side));
-        let known = known.unwrap_or_else(|| {
-            distinct.push((&outcome.side, sequences(&outcome.side)));
-            distinct.len() - 1
-        });
-        by_rank.entry(outcome.rank).or_insert((i, known));
-    }
-    let launches = |known: usize, group: &str| distinct[known].1.get(group).map_or(&[][..], Vec::as_slice);
-    let mut unknown = None;
-    for group in &world.groups {
-        for instance in &group.instances {
-            let present: Vec<(usize, usize)> =
-                instance.iter().filter_map(|rank| by_rank.get(rank).copied()).collect();
-            let Some((&(first, first_graph), others)) = present.split_first() else { continue };
-            let first = &evidence.ranks[first];
-            let expected = launches(first_graph, &group.name);
-            // Ranks with one graph are told of once.
-            let mut reported: Vec<usize> = Vec::new();
-            for &(other, graph) in others.iter().filter(|other| other.1 != first_graph) {
-                if reported.contains(&graph) {
-                    continue;
-                }
-                let other = &evidence.ranks[other];
-                let found = launches(graph, &group.name);
-                let mut parts = (0..expected.len().max(found.len()))
-                    .filter(|&i| expected.get(i).map(|e| &e.1) != found.get(i).map(|f| &f.1));
-                // What is not recorded is no difference.
-                let parts = parts.find(|&i| {
-                    let pair = expected.get(i).zip(found.get(i));
-                    let may_meet =
-                        pair.is_some_and(|(a, b)| may_meet((&first.side, a.0), (&other.side, b.0)));
-                    if may_meet && unknown.is_none() {
-                        let name = first.side.graph.name(expected[i].0);
-                        let why = format!("it is not recorded on all ranks what {name} sends");
-                        unknown = Some(Code::PayloadNotKnown.because(why));
-                    }
-                    !may_meet
-                });
-                let same_names = || {
-                    let name = |side: &'_ AnalyzedGraph, launched: &Launched| {
-                        side.graph.name(launched.0).to_string()
-                    };
-                    let mut pairs = expected.iter().zip(found);
-                    pairs.all(|(a, b)| name(&first.side, a) == name(&other.side, b))
-                };
-                let exchanged = || match exchanged(expected, found, same_names) {
-                    Permuted::Order { at, elsewhere } => Some((at, Some(elsewhere))),
-                    Permuted::Same | Permuted::Not => None,
-                };
-                let Some((at, elsewhere)) = parts.map(|at| (at, None)).or_else(exchanged) else { continue };
-                let describe_launch = |rank: u32, entry: Option<&Launched>, side: &AnalyzedGraph| match entry
-                {
-                    Some((node, what, _)) => {
-                        format!("rank {rank} launches {} ({what})", side.graph.name(*node))
-                    }
-                    None => format!("rank {rank} launches nothing more"),
-                };
-                let mut finding = evidence
-                    .finding(
-                        "rewrite/collectives",
-                        Stage::After,
-                        format!("ranks {} and {} disagree on group {}", first.rank, other.rank, group.name),
-                    )
-                    .across_ranks()
-                    .fact(format!("launch {at} on process group {} (the first is 0)", group.name))
-                    .expected(describe_launch(first.rank, expected.get(at), &first.side))
-                    .observed(match elsewhere {
-                        None => format!(
-                            "{}: the two are taken for one collective, or wait for ever",
-                            describe_launch(other.rank, found.get(at), &other.side)
-                        ),
-                        Some(elsewhere) => format!(
-                            "{}, and what rank {} launches here as launch {elsewhere}: the two meet, and their data are mixed up",
-                            describe_launch(other.rank, found.get(at), &other.side),
-                            first.rank
-                        ),
-                    });
-                if let Some((node, ..)) = expected.get(at) {
-                    finding.nodes.push(evidence.mention(first.side.graph.name(*node)));
-                }
-                reported.push(graph);
-                findings.push(finding);
-            }
+    let mut distinct: Vec<&Arc<AnalyzedGraph>> = Vec::new();
+    let mut by_rank: BTreeMap<u32, usize> = BTreeMap::new();
+    for outcome in &evidence.ranks {
+        let known = distinct.iter().position(|side| Arc::ptr_eq(side, &outcome.side));
+        by_rank.entry(outcome.rank).or_insert(known.unwrap_or(distinct.len()));
+        if known.is_none() {
+            distinct.push(&outcome.side);
         }
     }
+    let mut unknown = None;
     for outcome in &evidence.ranks {
         let partner = |group: &str, peer: i64| {
             let group = world.group(group)?;
@@ -440,9 +361,9 @@ pub(super) fn same_order_across_ranks(evidence: &Evidence) -> Checked {
         unknown = unknown.or(open);
     }
     if findings.is_empty() {
-        let graphs: Vec<&Graph> = distinct.iter().map(|(side, _)| side.graph).collect();
-        let by_rank = by_rank.iter().map(|(&rank, &(_, graph))| (rank, graph)).collect();
-        findings = stand_still(evidence, &simulated(&graphs, &by_rank, &world, Streams::PerGroup));
+        let graphs: Vec<&Graph> = distinct.iter().map(|side| side.graph).collect();
+        let (found, open) = stand_still(evidence, &simulated(&graphs, &by_rank, &world, Streams::PerGroup));
+        (findings, unknown) = (found, unknown.or(open));
         // A device may run one communication after the other, and then waits at each.
         if findings.is_empty() && unknown.is_none() {
             let report = simulated(&graphs, &by_rank, &world, Streams::One);
@@ -454,47 +375,6 @@ pub(super) fn same_order_across_ranks(evidence: &Evidence) -> Checked {
         }
     }
     Checked::found(findings, unknown)
-}
-
-/// Whether two launches may be one collective, as far as their sizes and dtypes are known.
-fn may_meet((a, x): (&AnalyzedGraph, NodeId), (b, y): (&AnalyzedGraph, NodeId)) -> bool {
-    let launch = |side: &AnalyzedGraph, node| side.collectives.launch_at(node);
-    let (Some(x), Some(y)) = (launch(a, x), launch(b, y)) else { return false };
-    let (x, y) = (&a.collectives.calls[x], &b.collectives.calls[y]);
-    same_terms(x, y) && may_be_equal(payload(a.graph, x), payload(b.graph, y))
-}
-
-/// A launch, with what must agree between ranks, and with what it computes.
-type Launched = (NodeId, String, Computed);
-
-/// Whether two ranks launch the same on a group, by what each launch computes, and in another order. Numbers alone that
-/// trade places, and no `names`, may be those of each rank.
-fn exchanged(first: &[Launched], second: &[Launched], same_names: impl Fn() -> bool) -> Permuted {
-    let by = |number: fn(&Computed) -> u64| {
-        let numbers = |of: &[Launched]| of.iter().map(|launched| number(&launched.2)).collect::<Vec<u64>>();
-        Permuted::new(&numbers(first), &numbers(second))
-    };
-    match by(|computed| computed.exact) {
-        // Numbers may be other ones on each rank: the slots of a buffer, for one.
-        Permuted::Not => by(|computed| computed.rough),
-        Permuted::Order { .. } if by(|computed| computed.rough) == Permuted::Same && same_names() => {
-            Permuted::Same
-        }
-        decided => decided,
-    }
-}
-
-/// The launches on each group, in list order.
-fn sequences<'s>(side: &'s AnalyzedGraph) -> BTreeMap<&'s str, Vec<Launched>> {
-    let computed = computed(side.graph);
-    let mut sequences: BTreeMap<&str, Vec<Launched>> = BTreeMap::new();
-    // Messages meet in pairs of ranks.
-    for call in side.collectives.calls.iter().filter(|call| !call.kind.is_message()) {
-        let GroupName::Text(group) = call.group else { continue };
-        let launched = (call.node, describe(side.graph, call), computed[call.node.index()]);
-        sequences.entry(group).or_default().push(launched);
-    }
-    sequences
 }
 
 /// All ranks against each other, each with its graph: `distinct` ones, and for each rank which of them. Of ranks without
@@ -541,26 +421,42 @@ fn spinning(evidence: &Evidence) -> Vec<Finding> {
     vec![finding]
 }
 
-/// Messages that do not meet, and ranks that wait for each other.
-fn stand_still(evidence: &Evidence, report: &Report) -> Vec<Finding> {
+/// What does not meet, and ranks that wait for each other. What is not recorded is no difference.
+fn stand_still(evidence: &Evidence, report: &Report) -> (Vec<Finding>, Option<Reason>) {
     let find = |title| evidence.finding("rewrite/collectives", Stage::After, title).across_ranks();
-    let messages = report.mismatches.iter().filter(|mismatch| mismatch.is_message).map(|mismatch| {
-        let (from, to) = mismatch.ranks;
-        let what = match (&mismatch.first, &mismatch.second) {
-            (Some(_), Some(_)) => "is received as another one",
-            (Some(_), None) => "is not received",
-            (None, _) => "is not sent",
+    let mut unknown = report.faults.first().map(|fault| Code::GroupNotKnown.because(fault));
+    let mut findings = Vec::new();
+    for mismatch in &report.mismatches {
+        let ((a, b), number, group) = (mismatch.ranks, mismatch.index, &mismatch.group);
+        let ends: Vec<_> = mismatch.first.iter().chain(&mismatch.second).collect();
+        if let [one, other] = ends[..]
+            && one.may_meet(other)
+            && mismatch.elsewhere.is_none()
+            && mismatch.parts.is_none()
+        {
+            let why = format!("it is not recorded on all ranks what {} sends", one.name);
+            unknown.get_or_insert(Code::PayloadNotKnown.because(why));
+            continue;
+        }
+        let (title, expected) = match (mismatch.is_message, ends.len()) {
+            (true, 2) => (
+                format!("message {number} from rank {a} to rank {b} on {group} is received as another one"),
+                MESSAGE,
+            ),
+            (true, _) if mismatch.first.is_some() => {
+                (format!("message {number} from rank {a} to rank {b} on {group} is not received"), MESSAGE)
+            }
+            (true, _) => {
+                (format!("message {number} from rank {a} to rank {b} on {group} is not sent"), MESSAGE)
+            }
+            (false, _) => (format!("ranks {a} and {b} disagree on group {group}"), LAUNCH),
         };
-        let (number, group) = (mismatch.index, &mismatch.group);
-        let title = format!("message {number} from rank {from} to rank {to} on {group} {what}");
-        let mut finding = find(title)
-            .expected("each message is sent once and received once, with the same size, dtype and tag")
-            .observed(mismatch.to_string());
-        let ends = mismatch.first.iter().chain(&mismatch.second);
-        finding.nodes = ends.map(|operation| evidence.mention(&operation.name)).collect();
-        finding
-    });
-    let circle = report.deadlock.iter().map(|deadlock| {
+        let mut finding = find(title).expected(expected).observed(mismatch.to_string());
+        finding.nodes = ends.iter().map(|operation| evidence.mention(&operation.name)).collect();
+        finding.nodes.dedup();
+        findings.push(finding);
+    }
+    findings.extend(report.deadlock.iter().map(|deadlock| {
         let mut finding = find(format!("{} ranks wait for each other", deadlock.stuck))
             .expected("each goes on when the other does")
             .observed(deadlock.to_string().lines().last().unwrap_or("none can go on").to_string());
@@ -569,9 +465,13 @@ fn stand_still(evidence: &Evidence, report: &Report) -> Vec<Finding> {
         finding.nodes = at.map(|name| evidence.mention(name)).collect();
         finding.nodes.dedup();
         finding
-    });
-    messages.chain(circle).collect()
+    }));
+    (findings, unknown)
 }
+
+/// What is expected of messages, and of launches on a group.
+const MESSAGE: &str = "each message is sent once and received once, with the same size, dtype and tag";
+const LAUNCH: &str = "all ranks of a group launch the same on it, in one order";
 
 /// The messages of a graph with partners whose graphs are not given, by group, peer, and whether they are sent.
 type Kept<'a> = BTreeMap<(&'a str, i64, bool), Vec<(NodeId, Terms)>>;
