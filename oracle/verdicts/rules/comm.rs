@@ -389,6 +389,7 @@ fn simulated(
         .map(|rank| by_rank.get(&rank).copied().unwrap_or(graphs.len()))
         .collect();
     let mut programs = Programs::per_rank(graphs, &of_rank, &Estimates::default());
+    (programs.of_rank, programs.world) = (of_rank, world.clone());
     programs.programs.push(Program { is_unknown: true, ..Program::default() });
     if streams == Streams::One {
         for Program { steps, operations, .. } in &mut programs.programs {
