@@ -33,7 +33,7 @@ fn is_drawn(step: &Step) -> bool {
             | Kind::Pointwise
             | Kind::Random(Random::Like | Random::Opaque | Random::Attention),
         ) => !is_view,
-        Action::Communicate(Collective::Other | Collective::LowContention, _) => true,
+        Action::Communicate(Collective::Other, _) => true,
         _ => false,
     }
 }

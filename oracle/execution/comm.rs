@@ -20,12 +20,16 @@ use std::fmt;
 pub struct Launch {
     /// Its kind.
     pub kind: Collective,
+    /// Whether it is done when its call is.
+    pub at_once: bool,
     /// The reduction.
     pub op: Option<RankReduce>,
     /// The source of a broadcast, by its position in the group.
     pub root: Option<i64>,
     /// The dimensions that `shard_dim_alltoall` gathers and splits.
     pub dims: Option<(usize, usize)>,
+    /// The tag of a message.
+    pub tag: i64,
     /// Element type and number of elements of each input.
     pub tensors: Vec<(Dtype, usize)>,
 }
@@ -33,14 +37,17 @@ pub struct Launch {
 impl Launch {
     /// What two members do not agree on.
     fn conflict(&self, other: &Launch) -> Option<&'static str> {
-        let p2p = |kind| matches!(kind, Collective::Send | Collective::Recv);
         let dtypes = |launch: &Launch| launch.tensors.iter().map(|t| t.0).collect::<Vec<_>>();
-        if self.kind != other.kind && !(p2p(self.kind) && p2p(other.kind)) {
+        if self.kind != other.kind && !(self.kind.is_message() && other.kind.is_message()) {
             Some("the kinds differ")
+        } else if self.at_once != other.at_once {
+            Some("one of them is waited for and the other is not")
         } else if self.op != other.op {
             Some("the reductions differ")
         } else if self.root != other.root {
             Some("the sources differ")
+        } else if self.tag != other.tag {
+            Some("the tags differ")
         } else if self.dims != other.dims {
             Some("the dimensions differ")
         } else if self.tensors.len() != other.tensors.len() {
@@ -118,8 +125,8 @@ pub(crate) struct Comm<'w> {
     channels: Vec<Channel>,
     /// The channel of the first instance of each group.
     first: Vec<usize>,
-    /// (group, instance, source, destination, tag) to channel.
-    pairs: FxHashMap<(u32, u32, usize, usize, i64), usize>,
+    /// (group, instance, source, destination) to channel: how messages meet is said in `analysis/messages.rs`.
+    pairs: FxHashMap<(u32, u32, usize, usize), usize>,
 }
 
 impl<'w> Comm<'w> {
@@ -147,10 +154,10 @@ impl<'w> Comm<'w> {
     }
 
     /// The channel from one member of a group instance to another.
-    pub fn pair(&mut self, group: u32, instance: u32, from: usize, to: usize, tag: i64) -> usize {
+    pub fn pair(&mut self, group: u32, instance: u32, from: usize, to: usize) -> usize {
         let members = &self.world.groups[group as usize].instances[instance as usize];
         let channels = &mut self.channels;
-        *self.pairs.entry((group, instance, from, to, tag)).or_insert_with(|| {
+        *self.pairs.entry((group, instance, from, to)).or_insert_with(|| {
             channels.push(Channel::new(group as usize, vec![members[from], members[to]]));
             channels.len() - 1
         })
@@ -291,11 +298,7 @@ impl<'w> Comm<'w> {
                 }
                 Ok(cat(domain, pieces, gather, dtype))
             }
-            Collective::Send
-            | Collective::PointToPoint
-            | Collective::Barrier
-            | Collective::Other
-            | Collective::LowContention => {
+            Collective::Send | Collective::PointToPoint | Collective::Barrier | Collective::Other => {
                 Ok(Block { cells: Vec::new(), marks: Vec::new(), grain: whole(dtype) })
             }
         }

@@ -421,10 +421,10 @@ fn places(kind: Kind) -> &'static [&'static str] {
         Kind::Matmul(_) => &["self", "mat2|vec|tensor|other", "", "", "", "out_dtype"],
         Kind::Collective(_) => &[
             "input|inputs|tensor|tensors|shard|self",
-            "out",
+            "out|output",
             "group_size",
             "reduce_op|reduceOp",
-            "output_split_sizes|gather_dim|src|dst|peer_list",
+            "output_split_sizes|gather_dim|src|root|dst|peer_list",
             "input_split_sizes|shard_dim|tag|tag_list",
             "op_list",
         ],

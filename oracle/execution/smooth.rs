@@ -133,9 +133,7 @@ fn is_float(class: DtypeClass) -> bool {
 /// Whether an operator makes new numbers, so that integers may wrap.
 fn computes(kind: Kind) -> bool {
     match kind {
-        Kind::Collective(
-            Collective::AllReduce | Collective::ReduceScatter | Collective::Other | Collective::LowContention,
-        ) => true,
+        Kind::Collective(Collective::AllReduce | Collective::ReduceScatter | Collective::Other) => true,
         Kind::Reduce(_) | Kind::Matmul(_) | Kind::Cumsum => true,
         _ => kind.is_elementwise(),
     }

@@ -2,9 +2,9 @@
 //!
 //! Starting a collective copies its inputs and puts its outputs in flight; a wait on a tensor lets every collective
 //! with an output in that tensor's storage arrive, as PyTorch's registry of works does, and returns the tensor
-//! itself. Waits of what has arrived do nothing. Barriers, `shard_dim_alltoall` and communication that is not
-//! modelled are seen through by the node that starts them. Messages and barriers are effects besides: another rank may
-//! see them though nothing in the graph does.
+//! itself. Waits of what has arrived do nothing. What is done when its call is (barriers, `shard_dim_alltoall`, what goes
+//! through symmetric memory, and what is not modelled) is seen through by the node that starts it. A barrier is an effect besides: another rank may see it though
+//! nothing in the graph does.
 //!
 //! Sources: `torch/csrc/distributed/c10d/Functional.cpp`; peers of sends, receives and broadcasts are positions
 //! in the group; a send returns an empty tensor, a receive the tensor it writes.
@@ -21,7 +21,7 @@ use super::super::rank::{Item, Progress, Rank};
 use super::super::run::LaunchNote;
 use super::dim;
 use crate::graph::{Dtype, DtypeClass, NodeId, Value};
-use crate::ops::Collective;
+use crate::ops::{Collective, OpInfo};
 
 /// One instance of a process group, seen by one member.
 #[derive(Clone, Copy)]
@@ -55,7 +55,7 @@ impl<'a> Rank<'a> {
         {
             return Err(raise!("states a group of {stated} ranks, the group has {}", me.ranks));
         }
-        if step.info.is_some_and(|info| info.effect) {
+        if step.info.is_some_and(|info| info.effect) && !kind.is_message() {
             let arguments = self.arguments(node, step.key)?;
             self.note_effect(node, arguments, None);
         }
@@ -67,11 +67,18 @@ impl<'a> Rank<'a> {
                 self.point_to_point(node, kind, me, peer, tag, window, comm).map(Progress::Value)
             }
             Collective::PointToPoint => self.batch(node, step, me, comm).map(Progress::Value),
-            Collective::Barrier
-            | Collective::ShardDimAllToAll
-            | Collective::Other
-            | Collective::LowContention => self.start_blocking(node, step, kind, me, comm),
-            _ => self.start(node, step, kind, me, comm).map(Progress::Value),
+            Collective::Barrier | Collective::ShardDimAllToAll | Collective::Other => {
+                self.start_blocking(node, step, kind, me, comm)
+            }
+            _ => {
+                let started = self.start(node, step, kind, me, comm)?;
+                if !step.info.is_some_and(OpInfo::is_done_at_once) {
+                    return Ok(Progress::Value(started));
+                }
+                let launch = self.launches.len() as u32 - 1;
+                self.blocking.push(launch);
+                self.see_through(node, step, kind, launch, comm)
+            }
         }
     }
 
@@ -184,7 +191,8 @@ impl<'a> Rank<'a> {
         for input in inputs {
             blocks.push((self.memory.cells(self.domain, input)?, input.shape));
         }
-        let what = Launch { kind, op, root, dims, tensors };
+        let at_once = self.program.steps[node.index()].info.is_some_and(OpInfo::is_done_at_once);
+        let what = Launch { kind, at_once, op, root, dims, tag: 0, tensors };
         Ok(Sent { rank: self.rank, node, what, inputs: blocks, splits, digest: 0 })
     }
 
@@ -254,9 +262,9 @@ impl<'a> Rank<'a> {
         let peer = peer.ok_or_else(|| raise!("a message to or from itself or outside the group"))?;
         let sends = kind == Collective::Send;
         let (from, to) = if sends { (me.position, peer) } else { (peer, me.position) };
-        let channel = comm.pair(me.group, me.instance, from, to, tag);
+        let channel = comm.pair(me.group, me.instance, from, to);
         let mut sent = self.sent(node, kind, &[], None, None, None, Default::default())?;
-        sent.what.tensors = vec![(window.dtype, window.numel())];
+        (sent.what.tensors, sent.what.tag) = (vec![(window.dtype, window.numel())], tag);
         let (inputs, output) = if sends {
             sent.inputs = vec![(self.memory.cells(self.domain, &window)?, window.shape)];
             (vec![window], self.blank(Dims::default().with_pushed(0).unwrap_or_default(), window.dtype)?)
@@ -285,11 +293,8 @@ impl<'a> Rank<'a> {
         }
         let mut items = Vec::with_capacity(windows.len());
         for (i, window) in windows.into_iter().enumerate() {
-            let kind = match self.text(names[i]) {
-                Some("isend" | "send") => Collective::Send,
-                Some("irecv" | "recv") => Collective::Recv,
-                _ => return Err(raise!("operation {i} is no send or receive")),
-            };
+            let kind = self.text(names[i]).and_then(Collective::message);
+            let kind = kind.ok_or_else(|| raise!("operation {i} is no send or receive"))?;
             items.push(self.point_to_point(node, kind, me, peers[i], tags[i], window, comm)?);
         }
         Ok(Item::List(items))
@@ -318,7 +323,7 @@ impl<'a> Rank<'a> {
                 }
                 (inputs, dims) = (vec![x], Some(pair));
             }
-            Collective::Other | Collective::LowContention if !self.domain.interprets_everything() => {
+            Collective::Other if !self.domain.interprets_everything() => {
                 return Err(refuse!("{} is not modelled", self.program.graph.target(node)));
             }
             _ => {}
@@ -357,11 +362,20 @@ impl<'a> Rank<'a> {
                 let block = comm.result(self.domain, place, 0)?;
                 Item::Tensor(self.fresh(node, 0, shape, x.dtype, block))
             }
-            Collective::Other | Collective::LowContention => {
+            Collective::Other => {
                 let key = comm.digests(place).fold(mix(step.key, place.position as u64), mix);
                 self.unmodelled(node, step, key)?
             }
-            _ => Item::Object(0),
+            Collective::Barrier => Item::Object(0),
+            _ => {
+                let flight = self.memory.flights().find(|flight| flight.launch == launch);
+                let outputs = flight.map_or(Vec::new(), |flight| flight.outputs.clone());
+                for (output, window) in &outputs {
+                    let block = comm.result(self.domain, place, *output)?;
+                    self.memory.arrive(self.domain, launch, window, block)?;
+                }
+                outputs.first().map_or(Item::Object(0), |(_, window)| Item::Tensor(*window))
+            }
         };
         Ok(Progress::Value(item))
     }

@@ -4,6 +4,7 @@
 //! wait per tensor, each through a `getitem`. A wait belongs to the call whose value it receives, directly or
 //! through `getitem`, views that return the same value, or another wait.
 
+use super::messages::{self, Message};
 use crate::graph::{Graph, NodeId, Op, Tensor, Value};
 use crate::ops::{Bound, Collective, Kind, Ops};
 
@@ -43,6 +44,10 @@ pub struct CollectiveCall<'a> {
     pub out: Option<NodeId>,
     /// Whether it writes its result into its inputs.
     pub in_place: bool,
+    /// Whether it is done when the call is: nothing has to wait for it.
+    pub is_done_at_once: bool,
+    /// Whether it runs on the stream of its caller.
+    pub is_on_callers_stream: bool,
     /// The process group.
     pub group: GroupName<'a>,
     /// The size of the group as the node states it.
@@ -54,6 +59,8 @@ pub struct CollectiveCall<'a> {
     /// What an all-to-all sends to each member of its group and what it expects from each, in rows of its tensors;
     /// `None` where that is not stated or not known.
     pub splits: Option<[Vec<i64>; 2]>,
+    /// The messages that it starts; `None` where they are not known.
+    pub messages: Option<Vec<Message>>,
 }
 
 impl CollectiveCall<'_> {
@@ -164,11 +171,14 @@ pub fn describe<'a>(graph: &'a Graph, ops: &Ops, node: NodeId) -> Option<Collect
         coalesced: false,
         out: None,
         in_place: false,
+        is_done_at_once: info.is_done_at_once(),
+        is_on_callers_stream: info.is_on_callers_stream(),
         group: GroupName::Unknown,
         group_size: None,
         reduce_op: None,
         peer: None,
         splits: None,
+        messages: if kind.is_message() { None } else { Some(Vec::new()) },
     };
     let Some(schema) = &info.schema else { return Some(call) };
     let Ok(bound) = Bound::new(graph, node, schema) else { return Some(call) };
@@ -205,7 +215,7 @@ pub fn describe<'a>(graph: &'a Graph, ops: &Ops, node: NodeId) -> Option<Collect
                     _ => None,
                 }
             }
-            (name @ ("src" | "dst"), _) => call.peer = bound.int(name),
+            (name @ ("src" | "dst" | "root"), _) => call.peer = bound.int(name),
             _ => {}
         }
     }
@@ -218,6 +228,7 @@ pub fn describe<'a>(graph: &'a Graph, ops: &Ops, node: NodeId) -> Option<Collect
     {
         call.group = GroupName::Text(&group.name);
     }
+    call.messages = messages::of(graph, &bound, &call);
     Some(call)
 }
 

@@ -11,7 +11,7 @@
 //! another order, and not that they compute the same.
 
 use crate::graph::{Graph, Op, Span, Value};
-use crate::ops::{Collective, Kind, Ops};
+use crate::ops::{Kind, Ops};
 use rustc_hash::FxHasher;
 use std::hash::{Hash, Hasher};
 
@@ -38,10 +38,7 @@ pub fn computed(graph: &Graph) -> Vec<Computed> {
         if op == Op::Placeholder {
             hashing.both(&inputs);
             inputs += 1;
-        } else if matches!(
-            kind,
-            Kind::Collective(Collective::Send | Collective::Recv | Collective::PointToPoint)
-        ) {
+        } else if matches!(kind, Kind::Collective(collective) if collective.is_message()) {
             hashing.both(&("message", messages));
             messages += 1;
         } else {

@@ -80,7 +80,7 @@ pub fn in_flight(graph: &Graph, ops: &Ops, storages: &Storages, collectives: &Co
     }
     for (launch, call) in collectives.calls.iter().enumerate() {
         // These are done when they return.
-        if call.kind.is_done_at_once() {
+        if call.is_done_at_once {
             continue;
         }
         let begin = found.len();

@@ -21,7 +21,7 @@ pub(super) fn receives(graph: &Graph, id: NodeId, schema: &Schema, element: usiz
     let ops = schema.param("op_list").and_then(|param| argument(graph, id, schema, param));
     match ops {
         Some(Value::List(span)) => match graph.values(span).get(element) {
-            Some(Value::Str(op)) => graph.text(*op) == "irecv",
+            Some(Value::Str(op)) => Collective::message(graph.text(*op)) == Some(Collective::Recv),
             _ => false,
         },
         _ => false,

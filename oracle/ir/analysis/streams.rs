@@ -8,7 +8,7 @@
 //! so far, `wait_event` holds another stream back until then, `wait_stream` does both at once, and `synchronize_*` hold
 //! the host back, and with it whatever it launches later. The collectives of a process group run on a stream of their
 //! own, in the order of their launches, as NCCL's do: each begins after what stands before its launch, and a wait holds
-//! its own stream back until it ends. What a collective copies first, it copies on the stream that launches it.
+//! its own stream back until it ends. What goes through symmetric memory runs on the stream of its caller instead. What a collective copies first, it copies on the stream that launches it.
 //!
 //! Each call has a clock: for each stream, how many of its calls have ended when this one starts. A call happens before
 //! another one if the other's clock counts it.
@@ -31,8 +31,9 @@
 
 use super::collectives::{CollectiveCall, Collectives, GroupName};
 use super::conflicts::conflicts;
+use super::edges::Edges;
 use super::sharing::argument;
-use super::storages::{Storage, StorageIndex, Storages};
+use super::storages::{Mode, Storage, StorageIndex, Storages};
 use crate::graph::{Graph, NodeId, Op, Out, Str, Value};
 use crate::limits::Limit;
 use crate::ops::{Collective, Kind, OpInfo, Ops, Sync};
@@ -330,6 +331,30 @@ pub fn are_several(graph: &Graph, ops: &Ops) -> bool {
     Named::new(graph, ops).map_or(true, |named| !named.is_empty())
 }
 
+/// Two collectives on the streams of their callers, of one group and neither waiting for the other: each spins until all
+/// ranks have come to it, in memory that the group has once, so that both may wait for ever.
+///
+/// # Errors
+/// Where it is not known what happens before what.
+pub fn at_once(graph: &Graph, ops: &Ops) -> Result<Option<(NodeId, NodeId)>, Unclear> {
+    let named = Named::new(graph, ops)?;
+    if named.is_empty() {
+        return Ok(None);
+    }
+    let collectives = Collectives::new(graph, ops);
+    let mut last: FxHashMap<GroupName, NodeId> = FxHashMap::default();
+    let calls = collectives.calls.iter().filter(|call| call.is_on_callers_stream);
+    // Who waits for the last one waits for all before it.
+    let pairs: Vec<(NodeId, NodeId)> =
+        calls.filter_map(|call| Some((last.insert(call.group, call.node)?, call.node))).collect();
+    if pairs.is_empty() {
+        return Ok(None);
+    }
+    let storages = Storages::new(graph, ops, &Edges::new(graph), &collectives, Mode::Physical);
+    let streams = Streams::new(graph, ops, &storages, &collectives, named, has_device(graph))?;
+    Ok(pairs.into_iter().find(|&(first, second)| !streams.happens_before(first, second)))
+}
+
 /// The storages that a graph makes and does not return, each with the last node that takes a tensor on it.
 pub fn freed(graph: &Graph, storages: &Storages) -> Vec<(StorageIndex, NodeId)> {
     let mut last: Vec<NodeId> = storages.ids().map(|id| storages.storage(id).by).collect();
@@ -445,7 +470,8 @@ impl<'a> Flights<'a> {
         let mut flights = Flights { launches: FxHashMap::default(), waits: FxHashMap::default(), groups: 0 };
         for (call, waits) in collectives.calls.iter().zip(&collectives.waits) {
             let is_message = matches!(call.kind, Collective::Send | Collective::Recv);
-            let is_known = call.group != GroupName::Unknown && !call.kind.is_unmodelled();
+            let is_known =
+                call.group != GroupName::Unknown && !call.kind.is_unmodelled() && !call.is_on_callers_stream;
             let stream = (is_message || is_known).then(|| {
                 let known = groups.iter().position(|&group| group == Some(&call.group));
                 let at = known.filter(|_| !is_message).unwrap_or(groups.len());
@@ -601,7 +627,7 @@ impl Machine<'_> {
         match self.flights.launches.get(&id) {
             Some(&(group, call)) => {
                 self.launch(id, stream, group.filter(|_| !is_of_host), call.sends_a_copy());
-                if call.kind.is_done_at_once() {
+                if call.is_done_at_once {
                     let ended = self.landed.get(&id).cloned().unwrap_or_default();
                     self.join(stream, &ended);
                 }
@@ -755,8 +781,6 @@ impl Machine<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::edges::Edges;
-    use crate::analysis::storages::Mode;
     use crate::format::text;
 
     /// The races and the storages freed early, by name.

@@ -93,6 +93,23 @@ impl OpInfo {
         }
     }
 
+    /// Whether its communication runs on the stream of its caller. What goes through symmetric memory does, but for what
+    /// registers a work to be waited for. Sources: `torch/distributed/_symmetric_memory/__init__.py`,
+    /// `torch/csrc/distributed/c10d/symm_mem/CUDASymmetricMemoryOps.cu`.
+    pub fn is_on_callers_stream(&self) -> bool {
+        const WORKS: [&str; 2] = ["_low_contention_all_gather", "_low_contention_reduce_scatter"];
+        let is_over_memory =
+            |schema: &Schema| schema.namespace == "symm_mem" && !WORKS.contains(&schema.name.as_str());
+        self.collective().is_some() && self.schema.as_ref().is_some_and(is_over_memory)
+    }
+
+    /// Whether its communication is done when the call is: nothing has to wait for it.
+    pub fn is_done_at_once(&self) -> bool {
+        let kind = self.collective();
+        matches!(kind, Some(Collective::Barrier | Collective::ShardDimAllToAll | Collective::Other))
+            || self.is_on_callers_stream()
+    }
+
     /// (result, parameter) pairs that share storage at run time although the schema does not say so: a wait hands
     /// back the tensor that it waits for, a receive the tensor that it fills. Sources: `Functional.cpp`,
     /// `torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py`.

@@ -38,7 +38,8 @@ const FAMILIES: &[&[Row]] = &[
 ];
 
 /// Whether an operator of this meaning acts beyond its results and the arguments that its schema says it writes.
-/// A message sent is seen by another rank, and nothing in this graph depends on it.
+/// A message sent is seen by another rank, and nothing in this graph depends on it: it must stay, though what it does is
+/// judged together with its other end (`analysis/messages.rs`).
 fn has_effect(kind: Kind) -> bool {
     matches!(
         kind,

@@ -227,7 +227,7 @@ fn holders(facts: &Facts, ledger: &Ledger, options: &Options, strategy: &dyn Str
             in_flight[wait.index()] = Some(facts.collectives.calls[launch].node);
         }
         let call = &facts.collectives.calls[launch];
-        let ends = call.kind.is_done_at_once();
+        let ends = call.is_done_at_once;
         if waits.is_empty() && !ends {
             let of = call.inputs.iter().chain([&call.node]);
             for &storage in of.flat_map(|&node| ledger.shown(node)) {

@@ -77,10 +77,9 @@ impl Network {
                 let members = &groups[g].instances[instance];
                 if operation.is_message() {
                     for part in &operation.parts {
-                        let Some(&peer) = usize::try_from(part.peer).ok().and_then(|peer| members.get(peer))
-                        else {
-                            continue;
-                        };
+                        let peer =
+                            usize::try_from(part.peer).ok().and_then(|peer| members.get(peer).copied());
+                        let Some(peer) = peer.filter(|&peer| programs.is_known(peer)) else { continue };
                         let (low, high) = (rank.min(peer), rank.max(peer));
                         let channel = *by_pair.entry((g, low, high)).or_insert_with(|| {
                             let ends = [low, high].map(|r| (classes.of_rank[r as usize], r));
@@ -95,8 +94,9 @@ impl Network {
                 } else {
                     let channel = *of_instance.entry((g, instance)).or_insert_with(|| {
                         // The classes of the members, each with its first rank.
+                        let known = members.iter().copied().filter(|&rank| programs.is_known(rank));
                         let mut met: Vec<(usize, u32)> =
-                            members.iter().map(|&r| (classes.of_rank[r as usize], r)).collect();
+                            known.map(|r| (classes.of_rank[r as usize], r)).collect();
                         met.sort_by_key(|member| member.0);
                         let key = (g, met.iter().map(|member| member.0).collect());
                         *by_classes.entry(key).or_insert_with(|| {

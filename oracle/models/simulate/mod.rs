@@ -40,8 +40,9 @@
 //! # What it does not do
 //!
 //! Values and memory are not looked at. A collective whose group is not named by a string, or whose kind is not known
-//! to the table of operators, is not modelled: the report says so and decides nothing that rests on it. Tags of
-//! messages are ignored, as NCCL ignores them. Time is simulated (see `timeline`) but decides nothing.
+//! to the table of operators, is not modelled: the report says so and decides nothing that rests on it. What is not
+//! modelled is launched like all else, so that ranks which launch it in different orders are found. Messages
+//! are paired as [`messages`](crate::analysis::messages) says. Time is simulated (see `timeline`) but decides nothing.
 
 mod buffers;
 mod classes;
@@ -132,6 +133,12 @@ impl Programs {
             of_rank: (0..ranks).map(|rank| of_rank.get(rank).copied().unwrap_or(0)).collect(),
             world,
         }
+    }
+
+    /// Whether it is known what a rank does.
+    fn is_known(&self, rank: u32) -> bool {
+        let program = self.of_rank.get(rank as usize).and_then(|&program| self.programs.get(program));
+        program.is_some_and(|program| !program.is_unknown)
     }
 }
 

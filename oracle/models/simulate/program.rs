@@ -1,10 +1,12 @@
 //! What one rank does, as seen by the others: lowered from its graph, or written by hand.
 
 use super::Estimates;
+use crate::analysis::fused;
 use crate::analysis::sequences::Launch;
+use crate::analysis::streams::at_once;
 use crate::analysis::{CollectiveCall, Collectives, Computed, GroupName, Sequences, computed};
-use crate::graph::{Dtype, Graph, NodeId, Op, Tensor, Value};
-use crate::ops::{Bound, Collective, Kind, Ops};
+use crate::graph::{Dtype, Graph, NodeId, Op, Value};
+use crate::ops::{Collective, Kind, Ops};
 use std::fmt;
 
 /// One end of a message.
@@ -18,6 +20,15 @@ pub struct Part {
     pub dtype: Option<Dtype>,
     /// Elements.
     pub numel: Option<i64>,
+    /// The tag.
+    pub tag: i64,
+}
+
+impl Part {
+    /// Whether a send and a receive are the two ends of one message, as far as it is known.
+    pub(super) fn meets(&self, other: &Part) -> bool {
+        self.tag == other.tag && may_agree(self.dtype, other.dtype) && may_agree(self.numel, other.numel)
+    }
 }
 
 /// One launch.
@@ -29,7 +40,7 @@ pub struct Operation {
     pub group: String,
     /// What it does.
     pub kind: Collective,
-    /// `sum`, `avg`, ... for reductions.
+    /// `sum`, `avg`, ... for reductions; the operator for what is not modelled.
     pub reduce_op: Option<String>,
     /// Element type of the first tensor sent.
     pub dtype: Option<Dtype>,
@@ -47,6 +58,8 @@ pub struct Operation {
     pub computed: Option<Computed>,
     /// The messages of a point-to-point operation; started together.
     pub parts: Vec<Part>,
+    /// Whether the host stands still until it is complete.
+    pub is_synchronous: bool,
     /// How long it takes, once all ranks have come to it, in nanoseconds.
     pub nanoseconds: u64,
 }
@@ -81,6 +94,10 @@ pub struct Program {
     pub steps: Vec<Step>,
     /// What of its graph was left out.
     pub unmodelled: Vec<String>,
+    /// Why it may stand still whatever the others do.
+    pub faults: Vec<String>,
+    /// Whether nothing is known of it. Nobody waits for ranks that run it.
+    pub is_unknown: bool,
 }
 
 impl Operation {
@@ -99,6 +116,7 @@ impl Operation {
             shapes: None,
             computed: None,
             parts: Vec::new(),
+            is_synchronous: matches!(kind, Collective::Barrier | Collective::ShardDimAllToAll),
             nanoseconds: 0,
         }
     }
@@ -106,18 +124,24 @@ impl Operation {
     /// A send or receive; `peer` is the other rank's index in the group.
     pub fn message(name: &str, group: &str, sends: bool, peer: i64) -> Operation {
         let kind = if sends { Collective::Send } else { Collective::Recv };
-        let part = Part { sends, peer, dtype: None, numel: None };
+        let part = Part { sends, peer, dtype: None, numel: None, tag: 0 };
         Operation { parts: vec![part], ..Operation::collective(name, group, kind) }
     }
 
     /// Whether it is between two ranks rather than among all of a group.
     pub fn is_message(&self) -> bool {
-        matches!(self.kind, Collective::Send | Collective::Recv | Collective::PointToPoint)
+        self.kind.is_message()
     }
 
-    /// Whether the host stands still until it is complete.
-    pub(super) fn is_synchronous(&self) -> bool {
-        matches!(self.kind, Collective::Barrier | Collective::ShardDimAllToAll)
+    /// Whether two ranks that launch these two may meet, as far as it is known what they send.
+    pub fn may_meet(&self, other: &Operation) -> bool {
+        let [mut a, mut b] = [self, other].map(Operation::clone);
+        for (one, other) in [(&mut a, other), (&mut b, self)] {
+            one.dtype = one.dtype.or(other.dtype);
+            one.numel_in = one.numel_in.or(other.numel_in);
+            one.numel_out = one.numel_out.or(other.numel_out);
+        }
+        a.meets(&b)
     }
 
     /// Whether two ranks that launch these two meet, as far as their places in the group do not matter: what the ranks
@@ -125,14 +149,19 @@ impl Operation {
     pub fn meets(&self, other: &Operation) -> bool {
         let sizes = |o: &Operation| match o.kind {
             Collective::AllToAll => (o.dtype, None, None),
-            Collective::Barrier => (None, None, None),
+            Collective::Barrier | Collective::Other => (None, None, None),
             _ => (o.dtype, o.numel_in, o.numel_out),
         };
-        self.kind == other.kind
+        (self.kind, self.is_synchronous) == (other.kind, other.is_synchronous)
             && self.reduce_op == other.reduce_op
             && self.root == other.root
             && sizes(self) == sizes(other)
     }
+}
+
+/// Whether two facts agree as far as they are known.
+fn may_agree<T: PartialEq>(a: Option<T>, b: Option<T>) -> bool {
+    a.is_none() || b.is_none() || a == b
 }
 
 impl fmt::Display for Operation {
@@ -152,6 +181,9 @@ impl fmt::Display for Operation {
         if let Some(root) = self.root {
             write!(f, " from rank {root}")?;
         }
+        if let Some(part) = self.parts.iter().find(|part| part.tag != 0) {
+            write!(f, ", tag {}", part.tag)?;
+        }
         write!(f, ")")
     }
 }
@@ -164,10 +196,23 @@ fn nanoseconds(seconds: f64) -> u64 {
 impl Program {
     /// Lowers a graph. Linear in its size.
     pub fn of(graph: &Graph, estimates: &Estimates) -> Program {
+        let written = fused::written_out(graph);
+        let graph = written.as_ref().unwrap_or(graph);
         let ops = Ops::of(graph);
         let collectives = Collectives::new(graph, &ops);
         let seconds = estimates.of(graph, &ops, &collectives);
-        Program::lower(graph, &ops, &collectives, &seconds)
+        let mut program = Program::lower(graph, &ops, &collectives, &seconds);
+        match at_once(graph, &ops) {
+            Ok(Some((first, second))) => program.faults.push(format!(
+                "{} may start while {} spins, on another stream: both meet their ranks in the same memory of their group, and \
+                 may wait for ever",
+                graph.name(second),
+                graph.name(first)
+            )),
+            Ok(None) => {}
+            Err(why) => program.unmodelled.push(why.tell(graph)),
+        }
+        program
     }
 
     /// Says of each operation what it computes, for the comparison with other graphs.
@@ -196,10 +241,18 @@ impl Program {
                 next_wait += 1;
             }
             if let Some(launch) = collectives.launch_at(id) {
-                match operation(graph, ops, &collectives.calls[launch], launches.get(launch)) {
+                match operation(graph, &collectives.calls[launch], launches.get(launch)) {
                     Ok(mut operation) => {
+                        if operation.kind.is_unmodelled() {
+                            let target = graph.target(id);
+                            program.unmodelled.push(format!(
+                                "{} communicates in a way that is not modelled ({target})",
+                                name()
+                            ));
+                            operation.reduce_op = Some(target.to_string());
+                        }
                         operation.nanoseconds = duration;
-                        let is_synchronous = operation.is_synchronous();
+                        let is_synchronous = operation.is_synchronous;
                         let index = program.operations.len();
                         operation_of[launch] = Some(index);
                         program.operations.push(operation);
@@ -235,7 +288,7 @@ impl Program {
     /// Appends a launch; gives its index.
     pub fn launch(&mut self, operation: Operation) -> usize {
         let index = self.operations.len();
-        let is_synchronous = operation.is_synchronous();
+        let is_synchronous = operation.is_synchronous;
         let name = operation.name.clone();
         self.operations.push(operation);
         self.steps.push(Step::Launch(index));
@@ -301,39 +354,22 @@ fn unknown_communication(graph: &Graph, ops: &Ops, id: NodeId) -> Option<String>
 }
 
 /// A launch as an operation; why it is not modelled, otherwise.
-fn operation(
-    graph: &Graph,
-    ops: &Ops,
-    call: &CollectiveCall,
-    launch: Option<&Launch>,
-) -> Result<Operation, String> {
+fn operation(graph: &Graph, call: &CollectiveCall, launch: Option<&Launch>) -> Result<Operation, String> {
     let name = graph.name(call.node);
-    let schema = ops.get(graph, call.node).schema.as_ref();
-    let bound = schema.and_then(|schema| Bound::new(graph, call.node, schema).ok());
     let GroupName::Text(group) = call.group else {
         return Err(format!("the process group of {name} is not known"));
     };
-    if call.kind.is_unmodelled() {
-        return Err(format!(
-            "{name} communicates in a way that is not modelled ({})",
-            graph.target(call.node)
-        ));
-    }
-    let parts = match call.kind {
-        Collective::Send | Collective::Recv => {
-            let tensor = call.inputs.first().and_then(|&input| graph.tensor_of(input));
-            let peer = call.peer.ok_or_else(|| format!("the peer of {name} is not known"))?;
-            vec![part(graph, call.kind == Collective::Send, peer, tensor)]
-        }
-        Collective::PointToPoint => {
-            let bound = bound.as_ref().ok_or_else(|| format!("the arguments of {name} do not fit"))?;
-            batch(graph, bound).ok_or_else(|| format!("the messages of {name} are not known"))?
-        }
-        _ => Vec::new(),
-    };
+    let messages = call.messages.as_ref().ok_or_else(|| format!("the messages of {name} are not known"))?;
+    let parts = messages.iter().map(|message| {
+        let (tag, dtype, numel) = message.terms(graph);
+        Part { sends: message.sends, peer: message.peer, dtype, numel, tag }
+    });
+    let parts = parts.collect();
     let described = launch.cloned();
     let mut operation = Operation::collective(name, group, call.kind);
     operation.parts = parts;
+    // Whether ranks wait for each other in what is not modelled is not known.
+    operation.is_synchronous = call.is_done_at_once && !call.kind.is_unmodelled();
     if let Some(launch) = described {
         operation.reduce_op = launch.reduce_op;
         operation.dtype = launch.dtype;
@@ -345,24 +381,4 @@ fn operation(
         operation.shapes = launch.shapes;
     }
     Ok(operation)
-}
-
-fn part(graph: &Graph, sends: bool, peer: i64, tensor: Option<&Tensor>) -> Part {
-    Part { sends, peer, dtype: tensor.map(|t| t.dtype), numel: tensor.and_then(|t| graph.numel(t)) }
-}
-
-/// The messages of `batch_p2p_ops`.
-fn batch(graph: &Graph, bound: &Bound) -> Option<Vec<Part>> {
-    let kinds = bound.list("op_list")?;
-    let (peers, tensors) = (bound.ints("peer_list")?, bound.nodes("tensors"));
-    if kinds.len() != peers.len() || kinds.len() != tensors.len() {
-        return None;
-    }
-    let parts = kinds.iter().zip(peers).zip(tensors).map(|((&kind, peer), tensor)| match kind {
-        Value::Str(word) => {
-            Some(part(graph, graph.text(word).contains("send"), peer, graph.tensor_of(tensor)))
-        }
-        _ => None,
-    });
-    parts.collect()
 }

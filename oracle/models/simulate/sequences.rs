@@ -13,7 +13,8 @@ use std::collections::BTreeMap;
 /// What is wrong with the input.
 pub(super) fn faults(programs: &Programs) -> Vec<String> {
     let world = &programs.world;
-    let mut faults: Vec<String> = world.faults().iter().map(ToString::to_string).collect();
+    let of_programs = programs.programs.iter().flat_map(|program| program.faults.iter().cloned());
+    let mut faults: Vec<String> = world.faults().iter().map(ToString::to_string).chain(of_programs).collect();
     for (rank, &program) in programs.of_rank.iter().enumerate() {
         if program >= programs.programs.len() {
             faults.push(format!("rank {rank} runs program {program}, which does not exist"));
@@ -185,7 +186,7 @@ pub(super) fn mismatches(
                     };
                     let (sent, received) = (side(from, true), side(to, false));
                     let meets = |i: &usize| match (sent.get(*i), received.get(*i)) {
-                        (Some((_, x)), Some((_, y))) => x.dtype == y.dtype && x.numel == y.numel,
+                        (Some((_, x)), Some((_, y))) => x.meets(y),
                         _ => false,
                     };
                     let Some(at) = (0..sent.len().max(received.len())).find(|i| !meets(i)) else {

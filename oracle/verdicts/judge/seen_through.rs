@@ -8,6 +8,7 @@ use super::{
     Judgement, Options, Verdict, bodies, functionalized, input_faults, judge_pair, recorded_calls, verdict,
     written_lists,
 };
+use crate::analysis::fused;
 use crate::analysis::validate::{Fault, validate};
 use crate::case::PassConfig;
 use crate::family::Gives;
@@ -141,8 +142,10 @@ pub(super) fn seen_through(
         });
     }
     let written = |graph: &Graph| {
+        let fused = is_rewrite.then(|| fused::written_out(graph)).flatten();
+        let graph = fused.as_ref().unwrap_or(graph);
         let functional = is_rewrite.then(|| functionalized::written_out(graph)).flatten();
-        written_lists::with_items(functional.as_ref().unwrap_or(graph)).or(functional)
+        written_lists::with_items(functional.as_ref().unwrap_or(graph)).or(functional).or(fused)
     };
     let written: Vec<Option<Graph>> = all().map(written).collect();
     if written.iter().all(Option::is_none) && !all().any(bodies::has_bodies) {

@@ -3,14 +3,15 @@
 use super::overlap;
 use super::proved::{self, Extra, Packing, extra_of};
 use super::values::{self, BEFORE_AND_AFTER, Observed, ValueMethod, ValueResult};
-use super::{AnalyzedGraph, Checked, Code, Evidence, Finding, Merge, Stage};
+use super::{AnalyzedGraph, Checked, Code, Evidence, Finding, Merge, Reason, Stage};
 use crate::analysis::bytes::Overlap;
-use crate::analysis::sequences::Permuted;
 use crate::analysis::storages::Touch;
-use crate::analysis::{Access, CollectiveCall, Computed, GroupName, computed};
-use crate::graph::{Dtype, Graph, NodeId, Places};
-use crate::ops::{Collective, Kind};
+use crate::analysis::streams::at_once;
+use crate::analysis::{Access, CollectiveCall, GroupName};
+use crate::graph::{Dtype, Graph, NodeId};
+use crate::ops::Kind;
 use crate::semantics::symbolic::Member;
+use crate::simulate::{Estimates, Options, Program, Programs, Report, Step, Streams, simulate};
 use crate::threads;
 use crate::words;
 use std::collections::BTreeMap;
@@ -332,7 +333,7 @@ fn on_groups(side: &AnalyzedGraph, packing: &Packing) -> BTreeMap<String, Vec<us
     groups
 }
 
-/// On each group all ranks launch the same sequence, and no ranks wait for each other in a circle. What each rank launches
+/// On each group all ranks launch the same sequence, messages meet, and no ranks wait for each other in a circle. What each rank launches
 /// says so, or an execution of all ranks.
 pub(super) fn same_order_across_ranks(evidence: &Evidence) -> Checked {
     let launched = launched_alike(evidence);
@@ -346,252 +347,226 @@ pub(super) fn same_order_across_ranks(evidence: &Evidence) -> Checked {
 }
 
 fn launched_alike(evidence: &Evidence) -> Checked {
+    let mut findings = spinning(evidence);
     if evidence.ranks.len() < 2 {
-        return Checked::NotChecked(
-            "the outcome of one rank only was given; ranks that run one graph agree with themselves".into(),
-        );
+        if evidence.is_one_of_several && findings.is_empty() {
+            return Checked::NotChecked("it is looked at with the first graph".into());
+        }
+        let (more, unknown) = match evidence.is_one_of_several {
+            true => Default::default(),
+            false => messages_kept(evidence, &evidence.after, &|_, _| false),
+        };
+        findings.extend(more);
+        return Checked::found(findings, unknown);
     }
     let Some(world) = evidence.before.graph.world.assume_mesh() else {
         return Checked::undecided(Code::TooManyRanks, "the world has too many ranks");
     };
     // Ranks with one graph share what it launches.
-    let mut distinct: Vec<(&Arc<AnalyzedGraph>, BTreeMap<&str, Vec<Launched>>)> = Vec::new();
-    let mut by_rank: BTreeMap<u32, (usize, usize)> = BTreeMap::new();
-    for (i, outcome) in evidence.ranks.iter().enumerate() {
-        let known = distinct.iter().position(|(side, _)| Arc::ptr_eq(side, &outcome.side));
-        let known = known.unwrap_or_else(|| {
-            distinct.push((&outcome.side, sequences(&outcome.side)));
-            distinct.len() - 1
-        });
-        by_rank.entry(outcome.rank).or_insert((i, known));
-    }
-    let launches = |known: usize, group: &str| distinct[known].1.get(group).map_or(&[][..], Vec::as_slice);
-    let (mut findings, mut unknown) = (Vec::new(), None);
-    for group in &world.groups {
-        for instance in &group.instances {
-            let present: Vec<(usize, usize)> =
-                instance.iter().filter_map(|rank| by_rank.get(rank).copied()).collect();
-            let Some((&(first, first_graph), others)) = present.split_first() else { continue };
-            let first = &evidence.ranks[first];
-            let expected = launches(first_graph, &group.name);
-            // Ranks with one graph are told of once.
-            let mut reported: Vec<usize> = Vec::new();
-            for &(other, graph) in others.iter().filter(|other| other.1 != first_graph) {
-                if reported.contains(&graph) {
-                    continue;
-                }
-                let other = &evidence.ranks[other];
-                let found = launches(graph, &group.name);
-                let mut parts = (0..expected.len().max(found.len()))
-                    .filter(|&i| expected.get(i).map(|e| &e.1) != found.get(i).map(|f| &f.1));
-                // What is not recorded is no difference.
-                let parts = parts.find(|&i| {
-                    let pair = expected.get(i).zip(found.get(i));
-                    let may_meet =
-                        pair.is_some_and(|(a, b)| may_meet((&first.side, a.0), (&other.side, b.0)));
-                    if may_meet && unknown.is_none() {
-                        let name = first.side.graph.name(expected[i].0);
-                        let why = format!("it is not recorded on all ranks what {name} sends");
-                        unknown = Some(Code::PayloadNotKnown.because(why));
-                    }
-                    !may_meet
-                });
-                let same_names = || {
-                    let name = |side: &'_ AnalyzedGraph, launched: &Launched| {
-                        side.graph.name(launched.0).to_string()
-                    };
-                    let mut pairs = expected.iter().zip(found);
-                    pairs.all(|(a, b)| name(&first.side, a) == name(&other.side, b))
-                };
-                let exchanged = || match exchanged(expected, found, same_names) {
-                    Permuted::Order { at, elsewhere } => Some((at, Some(elsewhere))),
-                    Permuted::Same | Permuted::Not => None,
-                };
-                let Some((at, elsewhere)) = parts.map(|at| (at, None)).or_else(exchanged) else { continue };
-                let describe_launch = |rank: u32, entry: Option<&Launched>, side: &AnalyzedGraph| match entry
-                {
-                    Some((node, what, _)) => {
-                        format!("rank {rank} launches {} ({what})", side.graph.name(*node))
-                    }
-                    None => format!("rank {rank} launches nothing more"),
-                };
-                let mut finding = evidence
-                    .finding(
-                        "rewrite/collectives",
-                        Stage::After,
-                        format!("ranks {} and {} disagree on group {}", first.rank, other.rank, group.name),
-                    )
-                    .across_ranks()
-                    .fact(format!("launch {at} on process group {} (the first is 0)", group.name))
-                    .expected(describe_launch(first.rank, expected.get(at), &first.side))
-                    .observed(match elsewhere {
-                        None => format!(
-                            "{}: the two are taken for one collective, or wait for ever",
-                            describe_launch(other.rank, found.get(at), &other.side)
-                        ),
-                        Some(elsewhere) => format!(
-                            "{}, and what rank {} launches here as launch {elsewhere}: the two meet, and their data are mixed up",
-                            describe_launch(other.rank, found.get(at), &other.side),
-                            first.rank
-                        ),
-                    });
-                if let Some((node, ..)) = expected.get(at) {
-                    finding.nodes.push(evidence.mention(first.side.graph.name(*node)));
-                }
-                reported.push(graph);
-                findings.push(finding);
-            }
+    let mut distinct: Vec<&Arc<AnalyzedGraph>> = Vec::new();
+    let mut by_rank: BTreeMap<u32, usize> = BTreeMap::new();
+    for outcome in &evidence.ranks {
+        let known = distinct.iter().position(|side| Arc::ptr_eq(side, &outcome.side));
+        by_rank.entry(outcome.rank).or_insert(known.unwrap_or(distinct.len()));
+        if known.is_none() {
+            distinct.push(&outcome.side);
         }
     }
-    if findings.is_empty() {
-        findings.extend(circle(evidence, &world, false));
+    let mut unknown = None;
+    for outcome in &evidence.ranks {
+        let partner = |group: &str, peer: i64| {
+            let group = world.group(group)?;
+            let (instance, own) = group.instance_of(outcome.rank)?;
+            let peer = usize::try_from(peer).ok().filter(|&peer| peer != own);
+            peer.and_then(|peer| group.instances[instance].get(peer))
+        };
+        let is_given =
+            |group: &str, peer: i64| partner(group, peer).is_some_and(|peer| by_rank.contains_key(peer));
+        let (more, open) = messages_kept(evidence, &outcome.side, &is_given);
+        findings.extend(more);
+        unknown = unknown.or(open);
     }
-    // A device may run one communication after the other, and then waits at each.
-    if findings.is_empty()
-        && unknown.is_none()
-        && let Some(circle) = circle(evidence, &world, true)
-    {
-        let waits = circle.facts.first().map_or("", String::as_str);
-        let why = format!("devices that run one communication at a time would wait for each other: {waits}");
-        unknown = Some(Code::SerialDeadlock.because(why));
+    if findings.is_empty() {
+        let graphs: Vec<&Graph> = distinct.iter().map(|side| side.graph).collect();
+        let (found, open) = stand_still(evidence, &simulated(&graphs, &by_rank, &world, Streams::PerGroup));
+        (findings, unknown) = (found, unknown.or(open));
+        // A device may run one communication after the other, and then waits at each.
+        if findings.is_empty() && unknown.is_none() {
+            let report = simulated(&graphs, &by_rank, &world, Streams::One);
+            unknown = report.deadlock.and_then(|deadlock| deadlock.chain.into_iter().next()).map(|link| {
+                let why =
+                    format!("devices that run one communication at a time would wait for each other: {link}");
+                Code::SerialDeadlock.because(why)
+            });
+        }
     }
     Checked::found(findings, unknown)
 }
 
-/// Whether two launches may be one collective, as far as their sizes and dtypes are known.
-fn may_meet((a, x): (&AnalyzedGraph, NodeId), (b, y): (&AnalyzedGraph, NodeId)) -> bool {
-    let launch = |side: &AnalyzedGraph, node| side.collectives.launch_at(node);
-    let (Some(x), Some(y)) = (launch(a, x), launch(b, y)) else { return false };
-    let (x, y) = (&a.collectives.calls[x], &b.collectives.calls[y]);
-    same_terms(x, y) && may_be_equal(payload(a.graph, x), payload(b.graph, y))
-}
-
-/// A launch, with what must agree between ranks, and with what it computes.
-type Launched = (NodeId, String, Computed);
-
-/// Whether two ranks launch the same on a group, by what each launch computes, and in another order. Numbers alone that
-/// trade places, and no `names`, may be those of each rank.
-fn exchanged(first: &[Launched], second: &[Launched], same_names: impl Fn() -> bool) -> Permuted {
-    let by = |number: fn(&Computed) -> u64| {
-        let numbers = |of: &[Launched]| of.iter().map(|launched| number(&launched.2)).collect::<Vec<u64>>();
-        Permuted::new(&numbers(first), &numbers(second))
-    };
-    match by(|computed| computed.exact) {
-        // Numbers may be other ones on each rank: the slots of a buffer, for one.
-        Permuted::Not => by(|computed| computed.rough),
-        Permuted::Order { .. } if by(|computed| computed.rough) == Permuted::Same && same_names() => {
-            Permuted::Same
+/// All ranks against each other, each with its graph: `distinct` ones, and for each rank which of them. Of ranks without
+/// one nothing is known. Devices that run one communication at a time wait for messages elsewhere.
+fn simulated(
+    graphs: &[&Graph],
+    by_rank: &BTreeMap<u32, usize>,
+    world: &crate::graph::World,
+    streams: Streams,
+) -> Report {
+    let of_rank: Vec<usize> = (0..world.ranks.unwrap_or(0))
+        .map(|rank| by_rank.get(&rank).copied().unwrap_or(graphs.len()))
+        .collect();
+    let mut programs = Programs::per_rank(graphs, &of_rank, &Estimates::default());
+    (programs.of_rank, programs.world) = (of_rank, world.clone());
+    programs.programs.push(Program { is_unknown: true, ..Program::default() });
+    if streams == Streams::One {
+        for Program { steps, operations, .. } in &mut programs.programs {
+            steps.retain(|step| match step {
+                Step::Launch(operation) | Step::Wait { operation, .. } => {
+                    !operations[*operation].is_message()
+                }
+                Step::Compute { .. } => true,
+            });
         }
-        decided => decided,
     }
+    simulate(&programs, Options { streams, ..Options::default() })
 }
 
-/// The launches on each group, in list order.
-fn sequences<'s>(side: &'s AnalyzedGraph) -> BTreeMap<&'s str, Vec<Launched>> {
-    let computed = computed(side.graph);
-    let mut sequences: BTreeMap<&str, Vec<Launched>> = BTreeMap::new();
-    for call in &side.collectives.calls {
-        let GroupName::Text(group) = call.group else { continue };
-        let launched = (call.node, describe(side.graph, call), computed[call.node.index()]);
-        sequences.entry(group).or_default().push(launched);
-    }
-    sequences
+/// Two collectives of one group that spin at once on streams of their callers.
+fn spinning(evidence: &Evidence) -> Vec<Finding> {
+    let [before, after] = [&evidence.before, &evidence.after].map(|side| at_once(side.graph, &side.ops));
+    let (Ok(None), Ok(Some((first, second)))) = (before, after) else { return Vec::new() };
+    let [a, b] = [first, second].map(|id| evidence.after.graph.name(id));
+    let finding = evidence
+        .finding(
+            "rewrite/collectives",
+            Stage::After,
+            format!("{b} does not wait for {a}, which holds its group"),
+        )
+        .after_nodes(evidence, [first, second])
+        .fact("both run on streams of their callers, and meet their ranks in the same memory of one group")
+        .expected(format!("an event holds {b} back until {a} has ended"))
+        .observed("no event does: one rank may spin in the one, another in the other, for ever");
+    vec![finding]
 }
 
-/// Ranks that wait for each other in a circle although each group's sequence agrees: every rank blocks at a wait,
-/// and goes on when all ranks of that launch's group have launched it.
-/// If `one_at_a_time`, every rank blocks at a launch already; messages aside, which need a partner and no more.
-fn circle(evidence: &Evidence, world: &crate::graph::World, one_at_a_time: bool) -> Option<Finding> {
-    // What each rank does, in list order: launches and waits, as (is wait, group, number on the group).
-    let ranks: Vec<u32> = evidence.ranks.iter().map(|r| r.rank).collect();
-    let places = Places::new(world, world.ranks.unwrap_or(0) as usize);
-    let programs: Vec<Vec<(bool, usize, usize, NodeId)>> =
-        evidence.ranks.iter().map(|r| program(&r.side, &places, one_at_a_time)).collect();
-    let mut at = vec![0usize; programs.len()];
-    let mut launched: BTreeMap<(usize, usize, u32), usize> = BTreeMap::new();
-    let ready = |launched: &BTreeMap<(usize, usize, u32), usize>, group: usize, number: usize, rank: u32| {
-        let Some((instance, _)) = places.instance_of(group, rank) else { return true };
-        let members = world.groups[group].instances[instance].iter();
-        members
-            .filter(|r| ranks.contains(r))
-            .all(|&r| launched.get(&(group, instance, r)).is_some_and(|&count| count > number))
-    };
-    loop {
-        let mut moved = false;
-        for (i, program) in programs.iter().enumerate() {
-            while let Some(&(is_wait, group, number, _)) = program.get(at[i]) {
-                if is_wait && !ready(&launched, group, number, ranks[i]) {
-                    break;
-                }
-                if !is_wait && let Some((instance, _)) = places.instance_of(group, ranks[i]) {
-                    *launched.entry((group, instance, ranks[i])).or_insert(0) += 1;
-                }
-                at[i] += 1;
-                moved = true;
+/// What does not meet, and ranks that wait for each other. What is not recorded is no difference.
+fn stand_still(evidence: &Evidence, report: &Report) -> (Vec<Finding>, Option<Reason>) {
+    let find = |title| evidence.finding("rewrite/collectives", Stage::After, title).across_ranks();
+    let mut unknown = report.faults.first().map(|fault| Code::GroupNotKnown.because(fault));
+    let mut findings = Vec::new();
+    for mismatch in &report.mismatches {
+        let ((a, b), number, group) = (mismatch.ranks, mismatch.index, &mismatch.group);
+        let ends: Vec<_> = mismatch.first.iter().chain(&mismatch.second).collect();
+        if let [one, other] = ends[..]
+            && one.may_meet(other)
+            && mismatch.elsewhere.is_none()
+            && mismatch.parts.is_none()
+        {
+            let why = format!("it is not recorded on all ranks what {} sends", one.name);
+            unknown.get_or_insert(Code::PayloadNotKnown.because(why));
+            continue;
+        }
+        let (title, expected) = match (mismatch.is_message, ends.len()) {
+            (true, 2) => (
+                format!("message {number} from rank {a} to rank {b} on {group} is received as another one"),
+                MESSAGE,
+            ),
+            (true, _) if mismatch.first.is_some() => {
+                (format!("message {number} from rank {a} to rank {b} on {group} is not received"), MESSAGE)
             }
-        }
-        if !moved {
-            break;
-        }
+            (true, _) => {
+                (format!("message {number} from rank {a} to rank {b} on {group} is not sent"), MESSAGE)
+            }
+            (false, _) => (format!("ranks {a} and {b} disagree on group {group}"), LAUNCH),
+        };
+        let mut finding = find(title).expected(expected).observed(mismatch.to_string());
+        finding.nodes = ends.iter().map(|operation| evidence.mention(&operation.name)).collect();
+        finding.nodes.dedup();
+        findings.push(finding);
     }
-    let stuck: Vec<usize> = (0..programs.len()).filter(|&i| at[i] < programs[i].len()).collect();
-    if stuck.is_empty() {
-        return None;
-    }
-    let mut finding = evidence.finding(
-        "rewrite/collectives",
-        Stage::After,
-        format!("{} ranks wait for each other", stuck.len()),
-    );
-    for &i in stuck.iter().take(4) {
-        let (_, group, number, node) = programs[i][at[i]];
-        let graph = evidence.ranks[i].side.graph;
-        let name = &world.groups[group].name;
-        let lacking = stuck.iter().find(|&&j| {
-            places.instance_of(group, ranks[j]).map(|x| x.0)
-                == places.instance_of(group, ranks[i]).map(|x| x.0)
-                && j != i
-        });
-        let who = lacking.map_or("another rank".to_string(), |&j| format!("rank {}", ranks[j]));
-        finding = finding.fact(format!(
-            "rank {} waits at {} for launch {number} on group {name}, which {who} has not made",
-            ranks[i],
-            graph.name(node)
-        ));
-        if evidence.after.graph.find(graph.name(node)).is_some() && i == 0 {
-            finding = finding.after_nodes(evidence, [node]);
-        }
-    }
-    Some(finding.across_ranks().expected("each goes on when the other does").observed("none can go on"))
+    findings.extend(report.deadlock.iter().map(|deadlock| {
+        let mut finding = find(format!("{} ranks wait for each other", deadlock.stuck))
+            .expected("each goes on when the other does")
+            .observed(deadlock.to_string().lines().last().unwrap_or("none can go on").to_string());
+        finding.facts = deadlock.chain.iter().map(ToString::to_string).collect();
+        let at = deadlock.chain.iter().filter_map(|link| link.at.as_ref());
+        finding.nodes = at.map(|name| evidence.mention(name)).collect();
+        finding.nodes.dedup();
+        finding
+    }));
+    (findings, unknown)
 }
 
-fn program(side: &AnalyzedGraph, places: &Places, one_at_a_time: bool) -> Vec<(bool, usize, usize, NodeId)> {
-    let mut events: Vec<(NodeId, bool, usize)> = Vec::new();
-    for (launch, call) in side.collectives.calls.iter().enumerate() {
-        events.push((call.node, false, launch));
-        let is_message = matches!(call.kind, Collective::Send | Collective::Recv | Collective::PointToPoint);
-        if one_at_a_time && !is_message {
-            events.push((call.node, true, launch));
-        }
-        events.extend(side.collectives.waits[launch].iter().map(|&wait| (wait, true, launch)));
-    }
-    events.sort();
-    let mut numbers: BTreeMap<usize, usize> = BTreeMap::new();
-    let mut number_of = vec![None; side.collectives.calls.len()];
-    let mut program = Vec::new();
-    for (node, is_wait, launch) in events {
-        let GroupName::Text(name) = side.collectives.calls[launch].group else { continue };
-        let Some(group) = places.group(name) else { continue };
-        if !is_wait {
-            let count = numbers.entry(group).or_insert(0);
-            number_of[launch] = Some(*count);
-            *count += 1;
-        }
-        if let Some(number) = number_of[launch] {
-            program.push((is_wait, group, number, node));
+/// What is expected of messages, and of launches on a group.
+const MESSAGE: &str = "each message is sent once and received once, with the same size, dtype and tag";
+const LAUNCH: &str = "all ranks of a group launch the same on it, in one order";
+
+/// The messages of a graph with partners whose graphs are not given, by group, peer, and whether they are sent.
+type Kept<'a> = BTreeMap<(&'a str, i64, bool), Vec<(NodeId, Terms)>>;
+
+/// What both ends of a message must agree on: tag, dtype and number of elements.
+type Terms = (i64, Option<Dtype>, Option<i64>);
+
+/// `None` where some are not known.
+fn kept<'a>(side: &'a AnalyzedGraph, is_given: &dyn Fn(&str, i64) -> bool) -> Option<Kept<'a>> {
+    let mut kept = Kept::new();
+    for call in side.collectives.calls.iter().filter(|call| call.kind.is_message()) {
+        let GroupName::Text(group) = call.group else { return None };
+        for message in call.messages.as_ref()?.iter().filter(|message| !is_given(group, message.peer)) {
+            let messages = kept.entry((group, message.peer, message.sends)).or_default();
+            messages.push((call.node, message.terms(side.graph)));
         }
     }
-    program
+    Some(kept)
+}
+
+/// A partner whose graph is not given sends and receives what it did before.
+fn messages_kept(
+    evidence: &Evidence,
+    side: &AnalyzedGraph,
+    is_given: &dyn Fn(&str, i64) -> bool,
+) -> (Vec<Finding>, Option<Reason>) {
+    let (Some(old), Some(new)) = (kept(&evidence.before, is_given), kept(side, is_given)) else {
+        let why = Code::NotModelled.because("messages whose group or partner is not known");
+        return (Vec::new(), Some(why));
+    };
+    let none = Vec::new();
+    let mut channels: Vec<_> = old.keys().chain(new.keys()).collect();
+    channels.sort_unstable();
+    channels.dedup();
+    let differs = |channel: &&(&str, i64, bool)| {
+        let [a, b] = [&old, &new].map(|of| of.get(channel).unwrap_or(&none));
+        let at = (0..a.len().max(b.len())).find(|&i| {
+            let agree = |(x, y): (&(NodeId, Terms), &(NodeId, Terms))| may_agree(x.1, y.1);
+            !a.get(i).zip(b.get(i)).is_some_and(agree)
+        })?;
+        let (group, peer, sends) = **channel;
+        let way = if sends { "to" } else { "from" };
+        let words = |of: Option<&(NodeId, Terms)>, graph: &Graph| match of {
+            None => "there is none".to_string(),
+            Some(&(node, (tag, dtype, numel))) => format!(
+                "it is {} of {} {} elements, tag {tag}",
+                graph.name(node),
+                numel.map_or("?".to_string(), |n| n.to_string()),
+                dtype.map_or("?", Dtype::name)
+            ),
+        };
+        let title = format!("message {at} {way} rank {peer} of group {group} is not as before");
+        let mut finding = evidence
+            .finding("rewrite/collectives", Stage::After, title)
+            .fact("no graph of such a rank is given, so what it exchanges counts as it was")
+            .expected(format!("before, {}", words(a.get(at), evidence.before.graph)))
+            .observed(format!("after, {}", words(b.get(at), side.graph)));
+        finding.nodes =
+            b.get(at).map(|(node, _)| evidence.mention(side.graph.name(*node))).into_iter().collect();
+        Some(finding)
+    };
+    (channels.iter().filter_map(differs).collect(), None)
+}
+
+fn may_agree(a: Terms, b: Terms) -> bool {
+    a.0 == b.0
+        && (a.1.is_none() || b.1.is_none() || a.1 == b.1)
+        && (a.2.is_none() || b.2.is_none() || a.2 == b.2)
 }
 
 /// Every launch is waited for exactly once, before any use.
@@ -663,7 +638,7 @@ fn faults_of_waits(side: &AnalyzedGraph) -> Vec<WaitFault> {
             matches!(side.ops.get(graph, w).kind, Kind::Wait)
                 && graph.args(w).first().is_some_and(|v| matches!(v, crate::graph::Value::List(_)))
         });
-        if waits.is_empty() && !side.edges.users(call.node).is_empty() && !call.kind.is_done_at_once() {
+        if waits.is_empty() && !side.edges.users(call.node).is_empty() && !call.is_done_at_once {
             faults.push(WaitFault {
                 node: call.node,
                 kind: "never",
@@ -699,7 +674,7 @@ fn faults_of_waits(side: &AnalyzedGraph) -> Vec<WaitFault> {
         for &input in side.edges.inputs(id) {
             if let Some(launch) = collectives.launch_of_value(input)
                 && collectives.launch_at(id) != Some(launch)
-                && !collectives.calls[launch].kind.is_done_at_once()
+                && !collectives.calls[launch].is_done_at_once
             {
                 let (user, start) = (graph.name(id), graph.name(collectives.calls[launch].node));
                 faults.push(WaitFault {

@@ -36,6 +36,8 @@ pub struct Evidence<'a> {
     pub own: Vec<(String, u32)>,
     /// The outcome on each rank, where several are known: for the rules that compare ranks, and for execution.
     pub ranks: Vec<RankOutcome<'a>>,
+    /// Whether other ranks have graphs of their own, and this is not the first.
+    pub is_one_of_several: bool,
     /// What the pass promises.
     pub policies: Policies,
     /// What both graphs compute.
@@ -84,6 +86,7 @@ impl<'a> Evidence<'a> {
             own_ranks: ranks,
             own,
             ranks: Vec::new(),
+            is_one_of_several: false,
             policies,
             values: ValueEvidence::none("no values were compared"),
             again: None,

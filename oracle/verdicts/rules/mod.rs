@@ -269,8 +269,9 @@ pub static CATALOGUE: &[Rule<Rewrites>] = &[
         id: "rewrite/collectives",
         severity: Severity::Soundness,
         passes: REWRITES,
-        statement: "For each process group the sequence (kind, reduction, dtype, sizes) is the same on all its ranks, \
-                    and no ranks wait for each other in a circle.",
+        statement: "For each process group the sequence of collectives (kind, reduction, dtype, sizes) is the same on all its \
+                    ranks; each message has both its ends, which agree on size, dtype and tag; no ranks wait for each other \
+                    in a circle; and no two collectives through symmetric memory of one group run at once.",
         reason: "A mismatch is a deadlock or mixed-up data.",
         check: comm::same_order_across_ranks,
     },

@@ -356,7 +356,9 @@ fn observed(what: &What) -> Observed {
     match what {
         What::Mutation(_) => Observed::State,
         What::Effect => Observed::Effects,
-        What::Interface | What::OutputCount | What::Output(_) | What::Hazard(_) => Observed::Outputs,
+        What::Interface | What::OutputCount | What::Output(_) | What::Message(_) | What::Hazard(_) => {
+            Observed::Outputs
+        }
     }
 }
 
@@ -382,6 +384,9 @@ fn subject(graphs: [&Graph; 2], difference: &Difference) -> (String, Vec<String>
             (format!("what {kind} {name} holds in the end"), vec![name])
         }
         What::Effect => ("an effect".to_string(), Vec::new()),
+        What::Message(node) => {
+            (format!("what {} sends", after.name(*node)), vec![after.name(*node).to_string()])
+        }
         What::Hazard(hazard) => (String::new(), vec![after.name(hazard.node).to_string()]),
     }
 }

@@ -248,6 +248,7 @@ impl ValueEvidence {
         ranks.sort_by_key(|outcome| outcome.rank);
         let Some((first, others)) = all.split_first_mut() else { return };
         first.ranks = ranks;
+        others.iter_mut().for_each(|other| other.is_one_of_several = true);
         if evaluators.execute && !(evaluators.only_in_doubt && is_known) {
             let is_equal =
                 |evidence: &Evidence| matches!(evidence.values.proof(), Some(ValueResult::Equal(_)));

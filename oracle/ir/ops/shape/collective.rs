@@ -25,7 +25,7 @@ pub(super) fn infer(call: &Call, kind: Collective) -> Rule<Inferred> {
         Collective::Send => each(call, |t| Ok(TensorMeta::fresh(vec![Size::Known(0)], t.dtype))),
         Collective::Recv => each(call, |t| Ok(t.packed())),
         Collective::PointToPoint => point_to_point(call),
-        Collective::Barrier | Collective::Other | Collective::LowContention => Err(Stop::Undecided),
+        Collective::Barrier | Collective::Other => Err(Stop::Undecided),
     }
 }
 
@@ -147,7 +147,9 @@ fn point_to_point(call: &Call) -> Rule<Inferred> {
         return fault(format!("{} operations on {} tensors", ops.len(), tensors.len()));
     }
     let result = ops.iter().zip(tensors).map(|(op, tensor)| match op {
-        Value::Str(op) if call.graph.text(*op) == "irecv" => tensor.packed(),
+        Value::Str(op) if Collective::message(call.graph.text(*op)) == Some(Collective::Recv) => {
+            tensor.packed()
+        }
         _ => TensorMeta::fresh(vec![Size::Known(0)], tensor.dtype),
     });
     many(result)

@@ -19,8 +19,6 @@ pub enum Collective {
     Barrier,
     /// `_dtensor.shard_dim_alltoall`: moves the sharding of a tensor from one dimension to another.
     ShardDimAllToAll,
-    /// Communication over symmetric memory in place of a collective, which is waited for like one. Not modelled.
-    LowContention,
     /// Communication of a kind that the oracle does not model. Where nothing else is known it counts as done when the call
     /// is.
     Other,
@@ -52,9 +50,18 @@ pub enum Sync {
 }
 
 impl Collective {
-    /// Whether it is done when the call is: nothing has to wait for it.
-    pub fn is_done_at_once(self) -> bool {
-        matches!(self, Collective::Barrier | Collective::ShardDimAllToAll | Collective::Other)
+    /// The message that an element of the `op_list` of `batch_p2p_ops` stands for.
+    pub fn message(operation: &str) -> Option<Collective> {
+        match operation {
+            "isend" => Some(Collective::Send),
+            "irecv" => Some(Collective::Recv),
+            _ => None,
+        }
+    }
+
+    /// Whether it is between two ranks rather than among all of a group.
+    pub fn is_message(self) -> bool {
+        matches!(self, Collective::Send | Collective::Recv | Collective::PointToPoint)
     }
 
     /// Whether PyTorch makes its functional form of the one in place by a copy of what it sends
@@ -65,7 +72,7 @@ impl Collective {
 
     /// Whether the oracle does not know what ranks receive.
     pub fn is_unmodelled(self) -> bool {
-        matches!(self, Collective::LowContention | Collective::Other)
+        self == Collective::Other
     }
 
     /// A word for people.
@@ -81,7 +88,7 @@ impl Collective {
             Collective::PointToPoint => "batch_p2p",
             Collective::Barrier => "barrier",
             Collective::ShardDimAllToAll => "shard_dim_alltoall",
-            Collective::LowContention | Collective::Other => "communication",
+            Collective::Other => "communication",
         }
     }
 }
@@ -129,30 +136,33 @@ pub(super) const ROWS: &[Row] = &[
     ("",                         Kind::Wait,                                     "c10d_functional::wait_tensor(Tensor self) -> Tensor"),
     // Symmetric memory.
     ("",                         Kind::Collective(Collective::AllGather),        "symm_mem::_low_contention_all_gather(Tensor tensor, str group_name) -> Tensor"),
-    ("",                         Kind::Collective(Collective::LowContention),    "symm_mem::_low_contention_all_gather_ce_multicast(Tensor tensor, str group_name) -> Tensor"),
-    ("",                         Kind::Collective(Collective::LowContention),    "symm_mem::_low_contention_all_gather_ce_multicast_out(Tensor tensor, str group_name, Tensor(a!) out) -> Tensor(a!)"),
+    ("",                         Kind::Collective(Collective::AllGather),        "symm_mem::_low_contention_all_gather_ce_multicast(Tensor tensor, str group_name) -> Tensor"),
+    ("",                         Kind::Collective(Collective::AllGather),        "symm_mem::_low_contention_all_gather_ce_multicast_out(Tensor tensor, str group_name, Tensor(a!) out) -> Tensor(a!)"),
     ("",                         Kind::Collective(Collective::ReduceScatter),    "symm_mem::_low_contention_reduce_scatter(Tensor tensor, str reduce_op, str group_name) -> Tensor"),
+    // No operators of PyTorch: what the fused ones are made of (analysis/fused.rs).
+    ("",                         Kind::Collective(Collective::AllGather),        "symm_mem::all_gather(Tensor input, str group_name) -> Tensor"),
+    ("",                         Kind::Collective(Collective::ReduceScatter),    "symm_mem::reduce_scatter(Tensor input, str reduce_op, str group_name) -> Tensor"),
     ("",                         Kind::Collective(Collective::Other),            "symm_mem::fused_all_gather_matmul(Tensor A, Tensor[] Bs, int gather_dim, str group_name, *, bool return_A=True) -> (Tensor?, Tensor[])"),
     ("",                         Kind::Collective(Collective::Other),            "symm_mem::fused_all_gather_scaled_matmul(Tensor A, Tensor[] Bs, Tensor A_scale, Tensor[] B_scales, int gather_dim, str group_name, Tensor?[] biases, Tensor?[] result_scales, ScalarType?[] out_dtypes, bool[] use_fast_accum) -> (Tensor, Tensor[])"),
     ("",                         Kind::Collective(Collective::Other),            "symm_mem::fused_matmul_reduce_scatter(Tensor A, Tensor B, str reduce_op, int scatter_dim, str group_name) -> Tensor"),
     ("",                         Kind::Collective(Collective::Other),            "symm_mem::fused_scaled_matmul_reduce_scatter(Tensor A, Tensor B, Tensor A_scale, Tensor B_scale, str reduce_op, int orig_scatter_dim, int scatter_dim_after_maybe_reshape, str group_name, SymInt[]? output_shape, Tensor? bias=None, Tensor? result_scale=None, ScalarType? out_dtype=None, bool use_fast_accum=False) -> Tensor"),
-    ("",                         Kind::Collective(Collective::Other),            "symm_mem::one_shot_all_reduce(Tensor input, str reduce_op, str group_name) -> Tensor"),
-    ("",                         Kind::Collective(Collective::Other),            "symm_mem::one_shot_all_reduce_out(Tensor input, str reduce_op, str group_name, Tensor(a!) out) -> Tensor(a!)"),
+    ("",                         Kind::Collective(Collective::AllReduce),        "symm_mem::one_shot_all_reduce(Tensor input, str reduce_op, str group_name) -> Tensor"),
+    ("",                         Kind::Collective(Collective::AllReduce),        "symm_mem::one_shot_all_reduce_out(Tensor input, str reduce_op, str group_name, Tensor(a!) out) -> Tensor(a!)"),
     ("",                         Kind::Collective(Collective::Other),            "symm_mem::one_shot_all_reduce_copy(Tensor symm_buffer, Tensor local_input, str reduce_op, str group_name) -> Tensor"),
     ("",                         Kind::Collective(Collective::Other),            "symm_mem::one_shot_all_reduce_copy_out(Tensor symm_buffer, Tensor local_input, str reduce_op, str group_name, Tensor(a!) out) -> Tensor(a!)"),
-    ("",                         Kind::Collective(Collective::Other),            "symm_mem::two_shot_all_reduce_(Tensor(a!) input, str reduce_op, str group_name) -> Tensor(a!)"),
+    ("",                         Kind::Collective(Collective::AllReduce),        "symm_mem::two_shot_all_reduce_(Tensor(a!) input, str reduce_op, str group_name) -> Tensor(a!)"),
     ("",                         Kind::Collective(Collective::Other),            "symm_mem::two_shot_all_reduce_out(Tensor(a!) input, str reduce_op, str group_name, Tensor(b!) output) -> Tensor(b!)"),
-    ("",                         Kind::Collective(Collective::Other),            "symm_mem::multimem_all_reduce_(Tensor(a!) input, str reduce_op, str group_name) -> Tensor(a!)"),
-    ("",                         Kind::Collective(Collective::Other),            "symm_mem::multimem_one_shot_all_reduce(Tensor input, str reduce_op, str group_name) -> Tensor"),
-    ("",                         Kind::Collective(Collective::Other),            "symm_mem::multimem_one_shot_all_reduce_out(Tensor input, str reduce_op, str group_name, Tensor(a!) out) -> Tensor(a!)"),
+    ("",                         Kind::Collective(Collective::AllReduce),        "symm_mem::multimem_all_reduce_(Tensor(a!) input, str reduce_op, str group_name) -> Tensor(a!)"),
+    ("",                         Kind::Collective(Collective::AllReduce),        "symm_mem::multimem_one_shot_all_reduce(Tensor input, str reduce_op, str group_name) -> Tensor"),
+    ("",                         Kind::Collective(Collective::AllReduce),        "symm_mem::multimem_one_shot_all_reduce_out(Tensor input, str reduce_op, str group_name, Tensor(a!) out) -> Tensor(a!)"),
     ("",                         Kind::Collective(Collective::Other),            "symm_mem::multimem_one_shot_reduce_out(Tensor input, str reduce_op, int root, str group_name, Tensor(a!) out) -> Tensor(a!)"),
-    ("",                         Kind::Collective(Collective::Other),            "symm_mem::multimem_all_gather_out(Tensor input, str group_name, Tensor(a!) out) -> Tensor(a!)"),
+    ("",                         Kind::Collective(Collective::AllGather),        "symm_mem::multimem_all_gather_out(Tensor input, str group_name, Tensor(a!) out) -> Tensor(a!)"),
     ("",                         Kind::Collective(Collective::Other),            "symm_mem::reduce_scatter_out(Tensor(a!) input, str group_name, bool split_last_dim, Tensor(b!) output) -> Tensor(b!)"),
     ("",                         Kind::Collective(Collective::Other),            "symm_mem::all_to_all_vdev(Tensor input, Tensor(a!) out, Tensor in_splits, Tensor(a!) out_splits_offsets, str group_name) -> ()"),
     ("",                         Kind::Collective(Collective::Other),            "symm_mem::all_to_all_vdev_2d(Tensor input, Tensor(a!) out, Tensor in_splits, Tensor(a!) out_splits_offsets, str group_name, int? major_align=None) -> ()"),
     ("",                         Kind::Collective(Collective::Other),            "symm_mem::all_to_all_vdev_2d_offset(Tensor input, Tensor(a!) out, Tensor in_splits_offsets, Tensor(a!) out_splits_offsets, str group_name) -> ()"),
     ("",                         Kind::Collective(Collective::Other),            "symm_mem::nvshmem_all_to_all(Tensor input, Tensor(a!) out, str group_name) -> Tensor(a!)"),
-    ("",                         Kind::Collective(Collective::Other),            "symm_mem::nvshmem_broadcast(Tensor(a!) input, int root, str group_name) -> Tensor(a!)"),
+    ("",                         Kind::Collective(Collective::Broadcast),        "symm_mem::nvshmem_broadcast(Tensor(a!) input, int root, str group_name) -> Tensor(a!)"),
     ("",                         Kind::Collective(Collective::Other),            "symm_mem::nccl_all_to_all_nd(Tensor input, Tensor(a!) out, int scatter_dim, int gather_dim, str group_name) -> ()"),
     ("",                         Kind::Collective(Collective::Other),            r#"symm_mem::nccl_reduce_scatter_offset(Tensor input, Tensor(a!)[] out, str group_name, int dim, int[]? offsets=None, int[]? dst_ranks=None, str red_op="sum") -> ()"#),
     ("",                         Kind::Collective(Collective::Other),            r#"symm_mem::tile_reduce(Tensor in_tile, Tensor(a!) out_tile, int root, str group_name, str reduce_op="sum") -> ()"#),

@@ -1,7 +1,10 @@
 //! Communication between ranks.
 //!
-//! A collective of the `_c10d_functional` family only starts: what it writes is in flight until a wait. What it sends
-//! is captured at the start. Collectives of other families are over when they return.
+//! A collective only starts: what it writes is in flight until a wait. What it sends
+//! is captured at the start. What is done when its call is writes at once.
+//!
+//! What a message brings is a function of its place among those of its sender, whichever operator receives it. That the
+//! sender sends what it did before is a question to its own graph.
 //!
 //! Followed element by element: gathers, reductions, broadcasts, and all-to-alls of equal parts, coalesced or not,
 //! functional, in place or into a buffer. Of the others the result is a function of what is sent.
@@ -16,6 +19,7 @@ use super::machine::{Flight, Machine, Reading, Stop};
 use super::reason::Reason;
 use super::source::{KeyId, Source, Symbol, Traits, ValueId};
 use crate::analysis::collectives::{CollectiveCall, GroupName, describe};
+use crate::analysis::messages::Message;
 use crate::graph::{NodeId, Out, Value};
 use crate::ops::{Collective, Kind};
 
@@ -37,7 +41,6 @@ struct Start<'c> {
     op: Option<Symbol>,
     /// Index into the evaluation's launches.
     launch: usize,
-    asynchronous: bool,
 }
 
 /// What a rank receives, and its sizes.
@@ -62,9 +65,6 @@ impl Machine<'_, '_> {
             Some(stated) => u32::try_from(stated).ok(),
             None => world,
         };
-        // A receipt is given the buffer to receive into.
-        let receives = matches!(kind, Collective::Recv | Collective::PointToPoint);
-        let reading = if receives { Reading::Moving } else { Reading::Using };
         let outs = match call.index("out") {
             Some(index) => self.nodes(call, index)?,
             None => Vec::new(),
@@ -72,6 +72,10 @@ impl Machine<'_, '_> {
         let mut parts = Vec::with_capacity(about.inputs.len());
         for (index, &node) in about.inputs.iter().enumerate() {
             let input = self.tensor(node)?;
+            // A receipt is given the buffer to receive into.
+            let message = about.messages.as_ref().and_then(|messages| messages.get(index));
+            let receives = message.is_some_and(|message| !message.sends);
+            let reading = if receives { Reading::Moving } else { Reading::Using };
             let value = self.read(input, Some(node), reading)?;
             let lies_in = |&out: &NodeId| self.tensor(out).is_ok_and(|out| out.storage == input.storage);
             let is_own_slot = outs.get(index).is_some_and(lies_in);
@@ -96,9 +100,15 @@ impl Machine<'_, '_> {
             reduce_op: op,
             peer: about.peer,
             payloads: parts.iter().map(payload).collect(),
+            messages: about.messages.clone().unwrap_or_default(),
         });
-        let asynchronous = is_asynchronous(&call.schema.namespace, kind);
-        let start = Start { call, about: &about, kind, group, size, op, launch, asynchronous };
+        let start = Start { call, about: &about, kind, group, size, op, launch };
+        if kind.is_message() {
+            let Some(messages) = &about.messages else {
+                return Err(Reason::arguments("messages that are not known").into());
+            };
+            return self.exchange(&start, &parts, messages);
+        }
         let mut received = Vec::with_capacity(parts.len());
         for part in &parts {
             match self.follow(&start, part) {
@@ -147,6 +157,59 @@ impl Machine<'_, '_> {
             return self.arena.places.group(&format!("{named}{ranks:?}"));
         }
         self.arena.places.group(named)
+    }
+
+    /// Starts messages.
+    fn exchange(
+        &mut self,
+        start: &Start<'_>,
+        parts: &[Part],
+        messages: &[Message],
+    ) -> Result<Produced, Stop> {
+        let mut items = Vec::with_capacity(parts.len());
+        for (index, (part, message)) in parts.iter().zip(messages).enumerate() {
+            let (target, brought) = match message.sends {
+                true => {
+                    let nothing = self.arena.poison(0);
+                    (self.fresh_result(index, nothing, &[0], part.input.dtype)?, nothing)
+                }
+                false => (part.input, self.brought(start.group, message, part.input)?),
+            };
+            self.arrive(start, index, Some(part), target, brought)?;
+            items.push(self.done(target));
+        }
+        match items[..] {
+            [one] if !start.about.coalesced => Ok(one),
+            _ => Ok(self.list(&items)),
+        }
+    }
+
+    /// What the next message of a peer brings into a buffer.
+    fn brought(&mut self, group: GroupId, message: &Message, buffer: Tensor) -> Result<ValueId, Stop> {
+        let is_symbolic = self.is_symbolic(buffer);
+        if is_symbolic && buffer.path.is_some() {
+            return Err(Reason::arguments("a buffer that is a part of a tensor of symbolic sizes").into());
+        }
+        let number = self.received.entry((group, message.peer)).or_default();
+        let count = *number;
+        *number = count.wrapping_add(1);
+        let name = self.arena.symbol("message");
+        let len = match is_symbolic {
+            true => 1,
+            false => layout::numel(self.eval.sizes(buffer)).ok_or(Reason::Overflow)?,
+        };
+        self.words.0.clear();
+        self.words.symbol(Tag::Target, name);
+        self.words.put(Tag::Group, group.0);
+        self.words.put(Tag::Effect, count);
+        self.words.int(message.peer);
+        self.words.int(len);
+        self.words.dtype(buffer.dtype);
+        let source = Source::Opaque { key: self.take_key(), output: 0 };
+        let origin = self.name_symbol(self.node);
+        let traits = if is_symbolic { Traits::ASSUMED } else { Traits::default() };
+        let source = self.arena.source_of(source, Some(origin), traits);
+        Ok(self.arena.all_of(source, len))
     }
 
     /// What a rank receives of one part; `None` where that is not followed.
@@ -281,7 +344,7 @@ impl Machine<'_, '_> {
         if let Some(payload) = self.eval.launches[start.launch].payloads.get_mut(index) {
             payload.result = Some(received);
         }
-        if !start.asynchronous {
+        if start.about.is_done_at_once {
             return self.write(target, received);
         }
         // Of a copy the input may change.
@@ -410,13 +473,9 @@ impl Machine<'_, '_> {
         self.words.0.clear();
         self.words.symbol(Tag::Target, target);
         self.words.put(Tag::Group, start.group.0);
-        // Each receipt takes the next message.
-        if matches!(
-            start.kind,
-            Collective::Recv | Collective::PointToPoint | Collective::Other | Collective::LowContention
-        ) {
-            self.words.put(Tag::Effect, self.received);
-            self.received = self.received.wrapping_add(1);
+        if start.kind.is_unmodelled() {
+            self.words.put(Tag::Effect, self.unmodelled);
+            self.unmodelled = self.unmodelled.wrapping_add(1);
         }
         let noted = self.eval.hazards.len();
         self.encode_bound(start.call, Kind::Collective(start.kind))?;
@@ -438,15 +497,5 @@ impl Machine<'_, '_> {
             [one] if !several => Ok(one),
             _ => Ok(self.list(&items)),
         }
-    }
-}
-
-/// Whether a collective of a namespace only starts, and needs a wait. Source for those over shared memory:
-/// `torch/distributed/_symmetric_memory/__init__.py`, which registers a work for `_low_contention_*`.
-fn is_asynchronous(namespace: &str, kind: Collective) -> bool {
-    match namespace {
-        "_c10d_functional" | "c10d_functional" | "_c10d_functional_autograd" => true,
-        "symm_mem" => matches!(kind, Collective::AllGather | Collective::ReduceScatter),
-        _ => false,
     }
 }

@@ -1,6 +1,8 @@
 //! Comparing two evaluations: do two graphs compute the same values?
 //!
-//! Compared are the outputs, what the inputs' storages hold in the end, and the effects. Hazards of `after` that
+//! Compared are the outputs, what the inputs' storages hold in the end, the effects, and what is sent to each partner.
+//! Where a graph exchanges other messages than before, what they bring is known to the graphs of all ranks together: then
+//! no difference is certain, and nothing is equal. Hazards of `after` that
 //! `before` does not have are differences too: a race need not show in a value. Only a difference that is certain
 //! convicts; see [`same`](super::same).
 
@@ -8,11 +10,13 @@ use super::algebra::Operator;
 use super::arena::Arena;
 use super::evaluation::{Effect, Evaluation, Output, OutputValue, TensorValue};
 use super::hazard::{Hazard, HazardKind};
+use super::place::GroupId;
 use super::same::{Judge, Parting, Verdict};
-use super::source::Traits;
+use super::source::{Traits, ValueId};
 use super::words::parting_words;
-use crate::graph::{NodeId, Op, Out};
+use crate::graph::{Dtype, NodeId, Op, Out};
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// How two evaluations compare.
@@ -78,6 +82,8 @@ pub enum What {
     Mutation(NodeId),
     /// An effect.
     Effect,
+    /// What a message carries: the node that sends it.
+    Message(NodeId),
     /// A hazard of `after`.
     Hazard(Hazard),
 }
@@ -119,6 +125,7 @@ pub fn compare(arena: &mut Arena, before: &Evaluation<'_>, after: &Evaluation<'_
     let outputs_equal = comparer.outputs(before, after);
     comparer.mutations(before, after);
     comparer.effects(before, after);
+    comparer.messages(before, after);
     comparer.hazards(before, after, true);
     if comparer.all.is_empty() {
         return Comparison::Equal(Counts {
@@ -195,6 +202,28 @@ pub fn compare_read(
     }
     let found = if differs { comparer.read(before, after, node, twin, index) } else { None };
     found.map_or(Read::NotKnownToDiffer, Read::Differs)
+}
+
+/// One end of a message: who starts it, its terms, and what it carries where it is sent.
+struct Sent {
+    node: NodeId,
+    tag: i64,
+    dtype: Dtype,
+    len: i64,
+    value: ValueId,
+}
+
+/// The messages of a graph in order, by group, peer, and whether they are sent.
+fn channels(arena: &Arena, evaluation: &Evaluation<'_>) -> BTreeMap<(GroupId, i64, bool), Vec<Sent>> {
+    let mut channels: BTreeMap<_, Vec<Sent>> = BTreeMap::new();
+    for launch in &evaluation.launches {
+        for (message, payload) in launch.messages.iter().zip(&launch.payloads) {
+            let (value, dtype) = (payload.value, payload.dtype);
+            let sent = Sent { node: launch.node, tag: message.tag, dtype, len: arena.len(value), value };
+            channels.entry((launch.group, message.peer, message.sends)).or_default().push(sent);
+        }
+    }
+    channels
 }
 
 /// A verdict with its words.
@@ -460,6 +489,34 @@ impl Comparer<'_> {
                 let certain = certain && (a.certain && b.certain || is_same_operator);
                 self.note(What::Effect, text, certain && verdict == Verdict::Different);
                 break;
+            }
+        }
+    }
+
+    /// What is sent to each partner, message by message.
+    fn messages(&mut self, before: &Evaluation<'_>, after: &Evaluation<'_>) {
+        let (old, new) = (channels(self.judge.arena, before), channels(self.judge.arena, after));
+        let terms =
+            |all: &[Sent]| all.iter().map(|sent| (sent.tag, sent.dtype, sent.len)).collect::<Vec<_>>();
+        let is_alike = old.len() == new.len()
+            && old.iter().zip(&new).all(|((a, x), (b, y))| a == b && terms(x) == terms(y));
+        if !is_alike {
+            let values = |what: &What| matches!(what, What::Output(_) | What::Mutation(_) | What::Effect);
+            self.all.iter_mut().filter(|d| values(&d.what)).for_each(|d| d.certain = false);
+            let node = new.values().chain(old.values()).flatten().next().map(|sent| sent.node);
+            let text = String::from("other messages than before, which one rank's graph does not tell of");
+            return self.note(What::Message(node.unwrap_or(NodeId(0))), text, false);
+        }
+        for ((channel, old), new) in old.iter().zip(new.values()).filter(|((channel, _), _)| channel.2) {
+            for (a, b) in old.iter().zip(new) {
+                let verdict = self.judge.values(a.value, b.value);
+                if verdict != Verdict::Same {
+                    let name = after.graph.name(b.node);
+                    let text =
+                        format!("{name} sends other values than before to rank {} of its group", channel.1);
+                    self.note(What::Message(b.node), text, verdict == Verdict::Different);
+                    break;
+                }
             }
         }
     }

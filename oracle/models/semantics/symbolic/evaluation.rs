@@ -6,6 +6,7 @@ use super::layout;
 use super::place::GroupId;
 use super::reason::Reason;
 use super::source::{KeyId, Symbol, ValueId};
+use crate::analysis::messages::Message;
 use crate::graph::{Dtype, Graph, NodeId};
 use crate::ops::Collective;
 
@@ -148,6 +149,8 @@ pub struct Launch {
     pub peer: Option<i64>,
     /// The tensors that it sends; several for a coalesced form.
     pub payloads: Vec<Payload>,
+    /// The messages that it starts, one for each payload; none of a collective.
+    pub messages: Vec<Message>,
 }
 
 /// A graph, evaluated.

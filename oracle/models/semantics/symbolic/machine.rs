@@ -7,6 +7,7 @@ use super::hazard::{Hazard, HazardKind};
 use super::key::{Tag, Words};
 use super::layout;
 use super::numbers::Sums;
+use super::place::GroupId;
 use super::reason::Reason;
 use super::source::{KeyId, Source, Symbol, Traits, ValueId};
 use crate::analysis::Draws;
@@ -65,11 +66,13 @@ pub(super) struct Machine<'a, 'g> {
     pub(super) targets: Vec<Option<Symbol>>,
     pub(super) strings: Vec<Option<Symbol>>,
     pub(super) words: Words,
-    /// Unknown operators met, and messages received.
+    /// Unknown operators met, and communication that is not modelled.
     pub(super) unknown_calls: u32,
+    pub(super) unmodelled: u32,
     /// What each draw gets.
     pub(super) draws: Draws,
-    pub(super) received: u32,
+    /// Messages received from each peer.
+    pub(super) received: FxHashMap<(GroupId, i64), u32>,
     /// What each flight will write, with the launch's node.
     pub(super) in_flight: Vec<(ValueId, NodeId)>,
     /// Pairs of storages of which the first may be the second: results of operators of which nothing is known, and what

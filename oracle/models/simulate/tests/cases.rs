@@ -129,7 +129,7 @@ fn pipeline(micro: usize, batched: bool) -> Programs {
         };
         let both = |p: &mut Program, sent: String, received: String, peer: usize| {
             if batched {
-                let part = |sends| Part { sends, peer: peer as i64, dtype: None, numel: None };
+                let part = |sends| Part { sends, peer: peer as i64, dtype: None, numel: None, tag: 0 };
                 let name = format!("{sent}_{received}");
                 let batch = Operation {
                     parts: vec![part(true), part(false)],
@@ -448,5 +448,47 @@ fn stages_with_graphs_of_their_own_are_warned_about_at_most() {
             "warning: launch 0 on dp: r of rank 0 meets r of rank 1; it is [8] to [8] there, and [2, 4] to [2, 4] here: the \
              two may be different collectives, whose data are mixed up"
         )
+    );
+}
+
+/// The report on a graph that both ranks of a group run.
+fn of_both(body: &str) -> Report {
+    let source = format!(
+        "world 2 ranks, groups tp = [0 1]\nx = input : f32[4]\ny = input : f32[4]\n{body}output (x, y)"
+    );
+    let graph = text::parse(&source).unwrap_or_else(|e| panic!("{}", e.render(None))).graph;
+    simulate(&Programs::spmd(&graph, &Estimates::default()), Options::default())
+}
+
+#[test]
+fn two_collectives_of_one_group_spin_at_once() {
+    let sums = |order: &str| {
+        of_both(&format!(
+            "f = streams.wait_stream.default(1, 0)\n\
+             a = symm_mem.two_shot_all_reduce_.default(x, \"sum\", tp) : f32[4]\n{order}\
+             b = symm_mem.two_shot_all_reduce_.default(y, \"sum\", tp) : f32[4] {{custom: '{{\"stream\": 1}}'}}\n\
+             j = streams.wait_stream.default(0, 1)\n"
+        ))
+    };
+    let report = sums("");
+    assert_eq!(report.finishes(), Some(false), "{report}");
+    assert!(report.faults[0].starts_with("b may start while a spins"), "{report}");
+    assert_eq!(sums("g = streams.wait_stream.default(1, 0)\n").finishes(), Some(true));
+}
+
+#[test]
+fn messages_of_other_tags_do_not_meet() {
+    let pair = |tag: i64| {
+        let mut receive = Operation::message("r", "pp", false, 0);
+        receive.parts[0].tag = tag;
+        let (mut first, mut second) = (Program::default(), Program::default());
+        first.launch(Operation::message("s", "pp", true, 1));
+        second.launch(receive);
+        simulate(&programs(world(2, &[("pp", &[&[0, 1]])]), vec![first, second]), Options::default())
+    };
+    assert_eq!(pair(0).finishes(), Some(true));
+    assert_eq!(
+        told(&pair(5)),
+        ["message 0 from rank 0 to rank 1 on pp is sent as s (send) and received as r (recv, tag 5)"]
     );
 }

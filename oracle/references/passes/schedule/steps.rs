@@ -61,9 +61,9 @@ impl Kind {
     /// What a node is.
     pub fn of(facts: &Facts, node: NodeId) -> Kind {
         if let Some(launch) = facts.collectives.launch_at(node) {
-            return match facts.collectives.calls[launch].kind {
-                kind if kind.is_done_at_once() || kind.is_unmodelled() => Kind::Synchronous,
-                _ => Kind::Launch,
+            return match facts.collectives.calls[launch].is_done_at_once {
+                true => Kind::Synchronous,
+                false => Kind::Launch,
             };
         }
         match facts.ops.call(facts.graph, node).map(|info| (info.kind, info.target.as_str())) {

@@ -108,7 +108,7 @@ pub(super) fn movements(members: &[&Start], me: usize) -> Result<Vec<Movement>, 
                 }
             }
             Collective::Send | Collective::Barrier => {}
-            Collective::PointToPoint | Collective::Other | Collective::LowContention => {
+            Collective::PointToPoint | Collective::Other => {
                 return Err(format!("{} has no movement", mine.what));
             }
         }

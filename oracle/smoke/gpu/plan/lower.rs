@@ -552,5 +552,5 @@ fn sending(start: &Start) -> Start {
 
 /// Whether the node that starts a collective also waits for it.
 fn sees_through(start: &Start) -> bool {
-    start.what.kind.is_done_at_once() || start.what.kind.is_unmodelled()
+    start.what.at_once
 }
