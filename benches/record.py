@@ -61,8 +61,8 @@ def checks():
             yield f"corpus/real/partition/{stem}", ["check", "partition", *files]
     for graph in sorted(ROOT.glob("corpus/real/*.json.gz")):
         name = graph.relative_to(ROOT)
-        yield f"{name}.bucketing", ["check", "bucketing", name]
-        yield f"{name}.memory", ["check", "memory", name]
+        yield f"{name}.bucketing", ["check", "bucketing", name, "--candidate", "reference"]
+        yield f"{name}.memory", ["check", "memory", name, "--candidate", "reference"]
 
 
 def make(options):
