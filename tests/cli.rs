@@ -49,7 +49,13 @@ fn relu(name: &str, of: &str) -> String {
 
 #[test]
 fn a_sound_reference_exits_with_0() {
-    let output = program(&["check", "bucketing", "corpus/real/small_fsdp12_joint.json.gz"]);
+    let output = program(&[
+        "check",
+        "bucketing",
+        "corpus/real/small_fsdp12_joint.json.gz",
+        "--candidate",
+        "reference",
+    ]);
     assert_eq!(status(&output), 0, "{}{}", text(&output.stdout), text(&output.stderr));
     assert!(text(&output.stdout).starts_with("SOUND"), "{}", text(&output.stdout));
 }
@@ -72,12 +78,12 @@ fn run_then_check_of_the_pair_is_sound() {
 fn what_is_undecided_has_a_code() {
     let case = "tests/cases/bucket/rank_semantics_equal_choice_the_other_way.graph";
     let code = "values/trials-are-no-evidence";
-    let output = program(&["check", "bucketing", case, "--format", "json"]);
+    let output = program(&["check", "bucketing", case, "--candidate", "reference", "--format", "json"]);
     let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(report["reasons"][0]["code"], code, "{report:#}");
     let mut rules = report["rules"].as_array().unwrap().iter();
     assert_eq!(rules.find(|rule| rule["id"] == "rewrite/values").unwrap()["code"], code);
-    let output = program(&["check", "bucketing", case]);
+    let output = program(&["check", "bucketing", case, "--candidate", "reference"]);
     assert!(text(&output.stdout).contains(&format!(" [{code}]")), "{}", text(&output.stdout));
 }
 
@@ -93,11 +99,11 @@ fn the_historic_algorithm_is_convicted_with_exit_1() {
 fn unknown_names_list_what_exists() {
     let graph = "corpus/dependent_gathers.graph";
     for (arguments, words) in [
-        (vec!["check", "bucketng", graph], "bucketing, repair"),
+        (vec!["check", "bucketng", graph, "--candidate", "reference"], "bucketing, repair"),
         (vec!["check", "bucketing", graph, "--candidate", "nobody"], "pr158663"),
         (vec!["rules", "bucket/none"], "bucket/members-independent"),
-        (vec!["check", "bucketing", graph, "--set", "kind=gather"], "all_gather"),
-        (vec!["check", "bucketing", graph, "--set", "colour=red"], "cap"),
+        (vec!["check", "bucketing", graph, "--candidate", "reference", "--set", "kind=gather"], "all_gather"),
+        (vec!["check", "bucketing", graph, "--candidate", "reference", "--set", "colour=red"], "cap"),
         (vec!["frobnicate"], "frobnicate"),
     ] {
         let output = program(&arguments);
@@ -160,7 +166,7 @@ fn an_unknown_schema_version() {
 fn cannot_be_judged(name: &str, nodes: &[&str], words: &[&str]) {
     let scratch = Scratch::new(name);
     let path = scratch.write("t.json", json(nodes).as_bytes());
-    let output = program(&["check", "bucketing", &path]);
+    let output = program(&["check", "bucketing", &path, "--candidate", "reference"]);
     let message = text(&output.stderr);
     assert_eq!(status(&output), 2, "{name}: {message}{}", text(&output.stdout));
     for word in words {
@@ -192,7 +198,9 @@ fn a_cycle() {
 fn a_cycle_cannot_be_repaired_either() {
     let scratch = Scratch::new("cyclic-repair");
     let path = scratch.write("t.json", json(&[X, &relu("r", "s"), &relu("s", "r"), OUTPUT]).as_bytes());
-    for arguments in [vec!["check", "repair", &path], vec!["run", "repair", &path, "-o", "-"]] {
+    for arguments in
+        [vec!["check", "repair", &path, "--candidate", "reference"], vec!["run", "repair", &path, "-o", "-"]]
+    {
         let output = program(&arguments);
         assert_eq!(status(&output), 2, "{arguments:?}");
         assert!(text(&output.stderr).contains("cycle"), "{}", text(&output.stderr));
@@ -214,7 +222,7 @@ fn negative_and_overflowing_sizes() {
     for file in
         [scratch.write("negative.json", negative.as_bytes()), scratch.write("huge.json", huge.as_bytes())]
     {
-        let output = program(&["check", "bucketing", &file]);
+        let output = program(&["check", "bucketing", &file, "--candidate", "reference"]);
         assert_eq!(status(&output), 2, "{}", text(&output.stdout));
         assert!(text(&output.stderr).contains('x'), "{}", text(&output.stderr));
     }
@@ -230,7 +238,7 @@ fn a_group_that_lists_a_rank_twice() {
         r#"{"0":{"size":2,"rank":0,"ranks":[[1,1]]}},"world":{"ranks":2}"#,
     );
     let path = scratch.write("t.json", twice.as_bytes());
-    let output = program(&["check", "bucketing", &path]);
+    let output = program(&["check", "bucketing", &path, "--candidate", "reference"]);
     assert_eq!(status(&output), 2, "{}", text(&output.stdout));
     assert!(text(&output.stderr).contains("rank 1 twice"), "{}", text(&output.stderr));
 }
@@ -268,7 +276,7 @@ fn a_shape_that_disagrees_with_its_operator_is_a_note_with_both_shapes() {
     let scratch = Scratch::new("shape");
     let wrong = relu("r", "x").replace("[4]", "[5]");
     let path = scratch.write("t.json", json(&[X, &wrong, OUTPUT]).as_bytes());
-    let output = program(&["check", "bucketing", &path]);
+    let output = program(&["check", "bucketing", &path, "--candidate", "reference"]);
     let report = text(&output.stdout);
     assert_eq!(status(&output), 0, "{report}{}", text(&output.stderr));
     assert!(
@@ -283,7 +291,7 @@ fn a_tensor_that_does_not_fit_its_storage_is_a_note() {
     let small = X.replace(r#""stride":[1]"#, r#""stride":[1],"storage":0,"storage_bytes":8"#);
     assert_ne!(small, X);
     let path = scratch.write("t.json", json(&[&small, &relu("r", "x"), OUTPUT]).as_bytes());
-    let output = program(&["check", "bucketing", &path]);
+    let output = program(&["check", "bucketing", &path, "--candidate", "reference"]);
     let report = text(&output.stdout);
     assert_eq!(status(&output), 0, "{report}{}", text(&output.stderr));
     assert!(report.contains("input: its records contradict") && report.contains("8 bytes"), "{report}");
@@ -291,8 +299,17 @@ fn a_tensor_that_does_not_fit_its_storage_is_a_note() {
 
 #[test]
 fn the_same_arguments_give_the_same_bytes() {
-    let once =
-        || program(&["check", "bucketing", "corpus/real/small_fsdp12_joint.json.gz", "--verbose"]).stdout;
+    let once = || {
+        program(&[
+            "check",
+            "bucketing",
+            "corpus/real/small_fsdp12_joint.json.gz",
+            "--candidate",
+            "reference",
+            "--verbose",
+        ])
+        .stdout
+    };
     assert_eq!(text(&once()), text(&once()));
 }
 
@@ -349,7 +366,16 @@ fn a_joint_graph_is_cut_and_its_parts_are_sound() {
 /// Two partitions, one after the other: judged by `check --replay`, made by `run` with `first=`.
 #[test]
 fn two_partitions_are_made_and_judged() {
-    let check = program(&["check", "partition", "--replay", JOINT, "--values", "symbolic"]);
+    let check = program(&[
+        "check",
+        "partition",
+        "--replay",
+        JOINT,
+        "--candidate",
+        "reference",
+        "--values",
+        "symbolic",
+    ]);
     assert_eq!(status(&check), 0, "{}{}", text(&check.stdout), text(&check.stderr));
     assert!(text(&check.stdout).contains("in the first partition"), "{}", text(&check.stdout));
 
@@ -512,12 +538,32 @@ fn what_is_given_twice_or_does_not_fit_is_refused() {
     let longer = scratch.write("longer.json.gz", &longer);
     for (arguments, why) in [
         (
-            &["check", "bucketing", case, "--set", "cap=1MiB", "--set", "cap=2MiB"][..],
+            &[
+                "check",
+                "bucketing",
+                case,
+                "--candidate",
+                "reference",
+                "--set",
+                "cap=1MiB",
+                "--set",
+                "cap=2MiB",
+            ][..],
             "--set cap: given twice",
         ),
-        (&["check", "bucketing", &longer], "bytes follow its end"),
+        (&["check", "bucketing", &longer, "--candidate", "reference"], "bytes follow its end"),
         (
-            &["check", "partition", joint, "--method", "replay", "--set", "promises=[minimum_cut]"],
+            &[
+                "check",
+                "partition",
+                joint,
+                "--candidate",
+                "reference",
+                "--method",
+                "replay",
+                "--set",
+                "promises=[minimum_cut]",
+            ],
             "minimum_cut needs method=min-cut",
         ),
         (&["fuzz", "bucketing", "--set", "bogus=1", "--cases", "1"], "no option \"bogus\""),
@@ -527,7 +573,17 @@ fn what_is_given_twice_or_does_not_fit_is_refused() {
         assert_eq!(status(&output), 2, "{}{}", text(&output.stdout), text(&output.stderr));
         assert!(text(&output.stderr).contains(why), "{}", text(&output.stderr));
     }
-    let same = program(&["check", "bucketing", case, "--set", "cap=1MiB", "--set", "cap=1MiB"]);
+    let same = program(&[
+        "check",
+        "bucketing",
+        case,
+        "--candidate",
+        "reference",
+        "--set",
+        "cap=1MiB",
+        "--set",
+        "cap=1MiB",
+    ]);
     assert_eq!(status(&same), 0, "{}", text(&same.stderr));
 }
 
@@ -583,7 +639,7 @@ fn time_and_threads_have_limits() {
 fn memory_is_counted_and_events_are_judged() {
     let scratch = Scratch::new("memory");
     let graph = "corpus/real/small_fsdp12_joint.json.gz";
-    let check = program(&["check", "memory", graph, "--format", "json"]);
+    let check = program(&["check", "memory", graph, "--candidate", "reference", "--format", "json"]);
     assert_eq!(status(&check), 0, "{}{}", text(&check.stdout), text(&check.stderr));
     let report: serde_json::Value = serde_json::from_slice(&check.stdout).unwrap();
     assert!(report["memory"]["replay_peak_bytes"].as_i64().unwrap() > 0, "{report}");
@@ -659,7 +715,7 @@ fn campaigns_of_every_family_find_nothing_in_the_reference_and_mutants() {
 /// Exit status 2 and a line that contains `words`.
 fn refuses_schedule(scratch: &Scratch, case: &str, words: &str) {
     let path = scratch.write("case.graph", case.as_bytes());
-    let output = program(&["check", "schedule", &path]);
+    let output = program(&["check", "schedule", &path, "--candidate", "reference"]);
     let message = text(&output.stderr);
     assert_eq!(status(&output), 2, "{case}\n{}{message}", text(&output.stdout));
     assert!(message.contains(words), "expected {words:?} in {message:?}");
@@ -754,12 +810,12 @@ fn what_would_do_harm_is_refused() {
     let scratch = Scratch::new("harm");
     let (case, page) = (scratch.path("case.graph"), scratch.path("page.html"));
     std::fs::copy("corpus/all_gather_pair.graph", &case).unwrap();
-    let over = program(&["check", "bucketing", &case, "--html", &case]);
+    let over = program(&["check", "bucketing", &case, "--candidate", "reference", "--html", &case]);
     assert_eq!(status(&over), 2, "{}", text(&over.stdout));
     assert!(text(&over.stderr).contains("--html would overwrite it"), "{}", text(&over.stderr));
     assert!(std::fs::read_to_string(&case).unwrap().starts_with("# Two gathers"), "the case is gone");
     for _ in 0..2 {
-        let run = program(&["check", "bucketing", &case, "--html", &page]);
+        let run = program(&["check", "bucketing", &case, "--candidate", "reference", "--html", &page]);
         assert_eq!(status(&run), 0, "{}", text(&run.stderr));
     }
     let named = program(&["check", "bucketing", "a\n::error::b", "--format", "github"]);
@@ -809,7 +865,7 @@ fn a_proof_says_what_it_supposes() {
         "world 2 ranks, groups dp = [0 1]\npass rewrite\n{right}--- after rank 0\n{right}--- after rank 1\n{wrong}"
     );
     std::fs::write(&path, case).unwrap();
-    let run = program(&["check", "rewrite", &path]);
+    let run = program(&["check", "rewrite", &path, "--candidate", "reference"]);
     assert_eq!(status(&run), 1, "{}{}", text(&run.stdout), text(&run.stderr));
     let told = text(&run.stdout);
     let proofs = told.lines().filter(|line| line.contains("proved at full size"));

@@ -99,8 +99,8 @@ fn the_documents_of_the_program_are_explained() {
     };
     std::fs::write(events, json(&["lifecycle", "--graph", joint])).unwrap();
     for (arguments, version) in [
-        (&["check", "bucketing", graph][..], "graph-oracle-report/2"),
-        (&["check", "memory", joint], "graph-oracle-report/2"),
+        (&["check", "bucketing", graph, "--candidate", "reference"][..], "graph-oracle-report/2"),
+        (&["check", "memory", joint, "--candidate", "reference"], "graph-oracle-report/2"),
         (&["check", "schedule", "tests/cases/schedule/exposed_time_hidden.graph"], "graph-oracle-report/2"),
         (&["check", "bucketing", graph, "--candidate", "pr158663"], "graph-oracle-report/2"),
         (&["fuzz", "bucketing", "--cases", "20"], "graph-oracle-summary/1"),

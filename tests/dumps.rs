@@ -174,7 +174,7 @@ fn a_snapshot_stands_beside_a_graph() {
     let scratch = Scratch::new("beside");
     let graph = scratch.write("x.graph", b"x = input : f32[16]\na = relu(x)\nb = neg(a)\noutput (b)\n");
     let pickle = scratch.write("s.pickle", &pickled(&snapshot(true)));
-    let (status, said) = run(&["check", "memory", &graph, "--snapshot", &pickle]);
+    let (status, said) = run(&["check", "memory", &graph, "--candidate", "reference", "--snapshot", &pickle]);
     assert_eq!(status, 0, "what a snapshot shows convicts no graph: {said}");
     for words in [
         "measured_peak_bytes             4196",
@@ -183,12 +183,22 @@ fn a_snapshot_stands_beside_a_graph() {
     ] {
         assert!(said.contains(words), "{words:?} in {said}");
     }
-    let (_, said) = run(&["check", "memory", &graph, "--snapshot", &pickle, "--format", "json"]);
+    let (_, said) = run(&[
+        "check",
+        "memory",
+        &graph,
+        "--candidate",
+        "reference",
+        "--snapshot",
+        &pickle,
+        "--format",
+        "json",
+    ]);
     let value: Value = serde_json::from_str(&said).unwrap();
     assert_eq!(value["memory"]["snapshot"]["devices"][0]["storages"], 2, "{said}");
     let (status, said) = run(&["lifecycle", &pickle, "--graph", &graph]);
     assert!(status == 1 && said.contains("1 of the 2 storages"), "{said}");
-    let (status, said) = run(&["check", "memory", &graph, "--snapshot", &graph]);
+    let (status, said) = run(&["check", "memory", &graph, "--candidate", "reference", "--snapshot", &graph]);
     assert!(status == 2 && said.contains("this is no memory snapshot of PyTorch"), "{said}");
 }
 
@@ -233,6 +243,28 @@ fn flight_recorders_say_who_waits_where() {
         status == 1 && said.contains("rank 0 and rank 1 do not launch the same: all_reduce and broadcast"),
         "{said}"
     );
+
+    // A process that died leaves no dump.
+    std::fs::remove_file(scratch.path("dumps/fr_1.json")).unwrap();
+    let (status, said) = run(&["simulate", "--flight", &folder]);
+    assert!(status == 1 && said.starts_with("rank 1: no dump: the process died"), "{said}");
+}
+
+/// An allocation that failed is what the snapshot was made for.
+#[test]
+fn a_snapshot_of_a_job_that_ran_out_of_memory_is_a_violation() {
+    let scratch = Scratch::new("oom");
+    let event = |action: &str, size: i64| json!({"action": action, "addr": 4096, "size": size, "stream": 0, "frames": []});
+    for (last, status) in [("free_requested", 0), ("oom", 1)] {
+        let snapshot = json!({"segments": [], "device_traces": [[event("alloc", 64), event(last, 64)]]});
+        let file = scratch.write("snapshot.json", snapshot.to_string().as_bytes());
+        let (found, said) = run(&["lifecycle", &file]);
+        assert_eq!(
+            (found, said.contains("event 1: out of memory, 64 bytes")),
+            (status, status == 1),
+            "{said}"
+        );
+    }
 }
 
 #[test]

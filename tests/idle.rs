@@ -17,9 +17,10 @@ fn said(arguments: &[&str]) -> (Option<i32>, String) {
 
 /// The options that there are, of the pass and of its judge, by the message about one that there is not.
 fn known(pass: &str) -> BTreeSet<String> {
-    let (_, message) = said(&["check", pass, GRAPH, "--set", "nothing=1"]);
+    let (_, message) = said(&["check", pass, GRAPH, "--candidate", "reference", "--set", "nothing=1"]);
     assert!(message.contains("has no option"), "{message}");
-    let output = text(&program(&["check", pass, GRAPH, "--set", "nothing=1"]).stderr);
+    let output =
+        text(&program(&["check", pass, GRAPH, "--candidate", "reference", "--set", "nothing=1"]).stderr);
     let mut found = BTreeSet::new();
     for line in output.lines() {
         let listed =
@@ -165,19 +166,48 @@ fn what_nobody_reads_is_refused_in_one_line() {
         ),
         (&["check", "bucketing", GRAPH, GRAPH, "--set", "mode=custom_ops"], "judged by what they do"),
         (&["check", "schedule", GRAPH, GRAPH, "--method", "raise_comms"], "it promises nothing by itself"),
-        (&["check", "memory", GRAPH, "--method", "lpmf"], "it is for a worker"),
-        (&["check", "schedule", GRAPH, "--set", "budget=0.5"], "this method looks at no budget"),
-        (&["check", "schedule", GRAPH, "--set", "runtime_mode=true"], "weigh run times"),
-        (&["check", "bucketing", GRAPH, "--set", "multiplier=2"], "with cap=auto"),
+        (&["check", "memory", GRAPH, "--candidate", "reference", "--method", "lpmf"], "it is for a worker"),
+        (
+            &["check", "schedule", GRAPH, "--candidate", "reference", "--set", "budget=0.5"],
+            "this method looks at no budget",
+        ),
+        (
+            &["check", "schedule", GRAPH, "--candidate", "reference", "--set", "runtime_mode=true"],
+            "weigh run times",
+        ),
+        (
+            &["check", "bucketing", GRAPH, "--candidate", "reference", "--set", "multiplier=2"],
+            "with cap=auto",
+        ),
         (&["run", "bucketing", GRAPH, "-o", &out, "--set", "promises=[cap]"], "check takes it"),
         (&["run", "schedule", GRAPH, "-o", &out, "--set", "max_in_flight=1"], "check takes it"),
         (&["score", "--edits", GRAPH, GRAPH, "--set", "kind=all_gather"], "no rule looks at this option"),
         (&["reduce", ORDER, "--values", "off"], "no values are compared"),
-        (&["check", "schedule", GRAPH, "--values", "off"], "no values are compared"),
+        (
+            &["check", "schedule", GRAPH, "--candidate", "reference", "--values", "off"],
+            "no values are compared",
+        ),
         (&["rules", "--limit", "text=5"], "looks at no such limit"),
     ] {
         refuses(arguments, words);
     }
+}
+
+/// An empty variable in the place of AFTER gives nothing to judge, which is not sound; the reference is named.
+#[test]
+fn nothing_given_is_not_judged() {
+    let of_a_graph = ["rewrite", "bucketing", "repair", "schedule", "memory"].map(|pass| (pass, GRAPH));
+    for (pass, graph) in of_a_graph.into_iter().chain([("partition", JOINT)]) {
+        let output = program(&["check", pass, graph]);
+        let message = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{pass}: {}", text(&output.stdout));
+        assert!(message.contains("nothing to judge: give ") && message.lines().count() == 1, "{message}");
+        let (status, report) = said(&["check", pass, graph, "--candidate", "reference", "--values", "off"]);
+        let has_values = !["schedule", "memory"].contains(&pass);
+        assert!(!has_values || status == Some(0), "{pass}: {report}");
+    }
+    let (status, message) = said(&["check", "partition", "--replay", JOINT]);
+    assert!(status == Some(2) && message.contains("nothing to judge"), "{message}");
 }
 
 /// Whoever names a candidate wants it to run, whatever the case records.

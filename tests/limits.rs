@@ -429,7 +429,7 @@ fn nothing_is_accepted_in_silence() {
     ];
     for (name, text, wanted, words) in cases {
         let path = folder.write(format!("{name}.graph"), text);
-        let (status, text) = said(&[&"check", &"repair", &path]);
+        let (status, text) = said(&[&"check", &"repair", &path, &"--candidate", &"reference"]);
         assert_eq!(status, wanted, "{name}: {text}");
         assert!(text.contains(words), "{name}: {text}");
     }

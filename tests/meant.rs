@@ -19,22 +19,25 @@ fn what_was_meant_is_suggested() {
         (&["rules", "members-independent"], "\"bucket/members-independent\""),
         (&["reduce", GRAPH, "--candidate", "pr158663", "--rule", "rewrite/value"], "\"rewrite/values\""),
         (&["check", "bucketing", GRAPH, "--candidate", "pr15866"], "\"pr158663\""),
-        (&["check", "buckteing", GRAPH], "\"bucketing\""),
+        (&["check", "buckteing", GRAPH, "--candidate", "reference"], "\"bucketing\""),
         (&["fuzz", "buckting"], "\"bucketing\""),
-        (&["check", "bucketing", GRAPH, "--set", "caps=10"], "\"cap\""),
-        (&["check", "bucketing", GRAPH, "--set", "promise=cap"], "\"promises\""),
-        (&["check", "bucketing", GRAPH, "--set", "promises=[caps]"], "\"cap\""),
-        (&["check", "repair", GRAPH, "--set", "promise=[order]"], "\"promises\""),
-        (&["check", "schedule", GRAPH, "--set", "methd=x"], "\"method\""),
-        (&["check", "schedule", GRAPH, "--set", "promises=[peek]"], "\"peak\""),
-        (&["check", "partition", GRAPH, "--set", "budgt=1"], "\"budget\""),
-        (&["check", "partition", GRAPH, "--set", "promises=[minimum-cut]"], "\"minimum_cut\""),
-        (&["check", "memory", GRAPH, "--set", "metod=x"], "\"method\""),
-        (&["check", "rewrite", GRAPH, "--allow", "precison"], "\"precision\""),
-        (&["check", "rewrite", GRAPH, "--demand", "stride"], "\"strides\""),
+        (&["check", "bucketing", GRAPH, "--candidate", "reference", "--set", "caps=10"], "\"cap\""),
+        (&["check", "bucketing", GRAPH, "--candidate", "reference", "--set", "promise=cap"], "\"promises\""),
+        (&["check", "bucketing", GRAPH, "--candidate", "reference", "--set", "promises=[caps]"], "\"cap\""),
+        (&["check", "repair", GRAPH, "--candidate", "reference", "--set", "promise=[order]"], "\"promises\""),
+        (&["check", "schedule", GRAPH, "--candidate", "reference", "--set", "methd=x"], "\"method\""),
+        (&["check", "schedule", GRAPH, "--candidate", "reference", "--set", "promises=[peek]"], "\"peak\""),
+        (&["check", "partition", GRAPH, "--candidate", "reference", "--set", "budgt=1"], "\"budget\""),
+        (
+            &["check", "partition", GRAPH, "--candidate", "reference", "--set", "promises=[minimum-cut]"],
+            "\"minimum_cut\"",
+        ),
+        (&["check", "memory", GRAPH, "--candidate", "reference", "--set", "metod=x"], "\"method\""),
+        (&["check", "rewrite", GRAPH, "--candidate", "reference", "--allow", "precison"], "\"precision\""),
+        (&["check", "rewrite", GRAPH, "--candidate", "reference", "--demand", "stride"], "\"strides\""),
         (&["trace", "corpus/printed_graphs/logs.txt", "--demand", "name"], "\"names\""),
         (&["score", "--edits", GRAPH, "--edit", "swap"], ""),
-        (&["check", "bucketing", GRAPH, "--limit", "elments=5"], "\"elements\""),
+        (&["check", "bucketing", GRAPH, "--candidate", "reference", "--limit", "elments=5"], "\"elements\""),
         (&["smoke", "--inject", "missing-wat"], "\"missing-wait\""),
         (&["chek", "bucketing", GRAPH], "'check'"),
     ] {
@@ -53,9 +56,9 @@ fn nothing_far_is_suggested() {
     for arguments in [
         &["rules", "nothing/like-it"][..],
         &["check", "bucketing", GRAPH, "--candidate", "nobody"],
-        &["check", "bucketing", GRAPH, "--set", "colour=red"],
-        &["check", "rewrite", GRAPH, "--allow", "everything"],
-        &["check", "bucketing", GRAPH, "--limit", "zzz=5"],
+        &["check", "bucketing", GRAPH, "--candidate", "reference", "--set", "colour=red"],
+        &["check", "rewrite", GRAPH, "--candidate", "reference", "--allow", "everything"],
+        &["check", "bucketing", GRAPH, "--candidate", "reference", "--limit", "zzz=5"],
     ] {
         let said = refused(arguments);
         assert!(!said.contains("did you mean"), "{arguments:?}: {said}");
@@ -67,10 +70,20 @@ fn nothing_far_is_suggested() {
 fn counts_and_sizes_have_units() {
     for arguments in [
         &["fuzz", "bucketing", "--cases", "0.02k", "--jobs", "2"][..],
-        &["check", "bucketing", GRAPH, "--element-limit", "1M"],
-        &["check", "bucketing", GRAPH, "--limit", "text=1.5GiB", "--limit", "elements=10M"],
-        &["check", "bucketing", GRAPH, "--set", "cap=1.5GiB"],
-        &["check", "bucketing", GRAPH, "--set", "cap=[64MiB,10k]"],
+        &["check", "bucketing", GRAPH, "--candidate", "reference", "--element-limit", "1M"],
+        &[
+            "check",
+            "bucketing",
+            GRAPH,
+            "--candidate",
+            "reference",
+            "--limit",
+            "text=1.5GiB",
+            "--limit",
+            "elements=10M",
+        ],
+        &["check", "bucketing", GRAPH, "--candidate", "reference", "--set", "cap=1.5GiB"],
+        &["check", "bucketing", GRAPH, "--candidate", "reference", "--set", "cap=[64MiB,10k]"],
         &["smoke", GRAPH, "--interleavings", "0.001k", "--max-elements", "1M"],
     ] {
         let output = program(arguments);
@@ -84,10 +97,13 @@ fn counts_and_sizes_have_units() {
         (&["fuzz", "bucketing", "--cases", "64MiB"], "has a unit of bytes"),
         (&["fuzz", "bucketing", "--jobs", "2k"], "at most 1024"),
         (&["score", "--seeds", "2M"], "at most 1000000"),
-        (&["check", "bucketing", GRAPH, "--element-limit", "1.5"], counts),
-        (&["check", "bucketing", GRAPH, "--limit", "text=1Q"], sizes),
+        (&["check", "bucketing", GRAPH, "--candidate", "reference", "--element-limit", "1.5"], counts),
+        (&["check", "bucketing", GRAPH, "--candidate", "reference", "--limit", "text=1Q"], sizes),
         (&["check", "bucketing", GRAPH, "--worker", "true", "--worker-memory", "lots"], sizes),
-        (&["check", "bucketing", GRAPH, "--set", "cap=12Q"], "64MiB, 1.5GiB or 10k"),
+        (
+            &["check", "bucketing", GRAPH, "--candidate", "reference", "--set", "cap=12Q"],
+            "64MiB, 1.5GiB or 10k",
+        ),
     ] {
         let said = refused(arguments);
         assert!(said.contains(words), "{arguments:?}: expected {words:?} in {said}");

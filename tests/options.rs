@@ -27,8 +27,8 @@ fn unknown_options_and_values_are_refused() {
         vec!["check", "repair", GRAPH, GRAPH],
         vec!["check", "schedule", GRAPH, GRAPH],
         vec!["check", "partition", JOINT, &forward, &backward],
-        vec!["check", "memory", GRAPH],
-        vec!["check", "bucketing", GRAPH],
+        vec!["check", "memory", GRAPH, "--candidate", "reference"],
+        vec!["check", "bucketing", GRAPH, "--candidate", "reference"],
     ];
     for arguments in &given {
         let pass = arguments[1];
@@ -67,7 +67,10 @@ fn unknown_options_in_a_case_are_refused() {
     for case in [graph, &recorded] {
         let path = scratch.path("case.graph");
         std::fs::write(&path, case).unwrap();
-        refuses(&["check", "bucketing", &path], &["bucketing has no option \"kindd\"", "cap", "promises"]);
+        refuses(
+            &["check", "bucketing", &path, "--candidate", "reference"],
+            &["bucketing has no option \"kindd\"", "cap", "promises"],
+        );
         refuses(&["check", "bucketing", &path, &path], &["bucketing has no option \"kindd\""]);
     }
 }

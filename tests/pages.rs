@@ -188,7 +188,7 @@ fn pages_of_other_commands_hold() {
     for (arguments, words) in [
         (vec!["show", joint], "id=\"graph-data\""),
         (vec!["show", joint, "--timeline"], "data-memory=\"0\""),
-        (vec!["check", "memory", joint], "data-memory=\"0\""),
+        (vec!["check", "memory", joint, "--candidate", "reference"], "data-memory=\"0\""),
         (vec!["simulate", "tests/cases/schedule/pipeline.graph"], "on pp"),
         (vec!["simulate", &one, &other], "RANKS DO NOT FINISH"),
         (vec!["score", "pr158663", "--seeds", "1"], "ALL CONVICTED"),
@@ -371,7 +371,7 @@ fn a_server_listens_on_this_machine_only() {
 #[test]
 fn a_printed_page_stands_alone() {
     for arguments in [
-        vec!["check", "bucketing", "corpus/dependent_gathers.graph"],
+        vec!["check", "bucketing", "corpus/dependent_gathers.graph", "--candidate", "reference"],
         vec!["simulate", "corpus/dependent_gathers.graph"],
         vec!["score", "pr158663", "--seeds", "1"],
         vec!["fuzz", "bucketing", "--cases", "5"],
@@ -380,7 +380,16 @@ fn a_printed_page_stands_alone() {
         assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", text(&output.stderr));
         holds(&text(&output.stdout));
     }
-    let output =
-        program(&["check", "bucketing", "corpus/dependent_gathers.graph", "--html", "-", "--format", "json"]);
+    let output = program(&[
+        "check",
+        "bucketing",
+        "corpus/dependent_gathers.graph",
+        "--candidate",
+        "reference",
+        "--html",
+        "-",
+        "--format",
+        "json",
+    ]);
     assert_eq!(output.status.code(), Some(2));
 }

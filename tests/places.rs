@@ -21,7 +21,7 @@ fn said(arguments: &[&str]) -> (Option<i32>, String) {
 fn a_remark_says_where() {
     let scratch = Scratch::new("places");
     let path = scratch.write("case.graph", REMARKED.as_bytes());
-    let (status, report) = said(&["check", "schedule", &path]);
+    let (status, report) = said(&["check", "schedule", &path, "--candidate", "reference"]);
     assert_eq!(status, Some(0), "{report}");
     for words in [
         format!("{path}: the graph has no output"),
@@ -35,7 +35,7 @@ fn a_remark_says_where() {
     }
     let json = scratch.path("case.json.gz");
     assert!(program(&["convert", &path, &json]).status.success());
-    let (_, report) = said(&["check", "schedule", &json]);
+    let (_, report) = said(&["check", "schedule", &json, "--candidate", "reference"]);
     for words in [format!("\"NOPE\" of y ({json}:"), format!("outside 5 to 9 ({json}:")] {
         assert!(report.contains(&words), "expected {words:?} in {report}");
     }
@@ -60,9 +60,9 @@ fn a_fault_says_where() {
         [(&graph, "3:3".to_string(), "1:1".to_string()), (&json, format!("{line}:1"), format!("{symbol}:"))]
     {
         for arguments in [
-            &["check", "bucketing", path][..],
+            &["check", "bucketing", path, "--candidate", "reference"][..],
             &["check", "bucketing", path, path],
-            &["check", "memory", path],
+            &["check", "memory", path, "--candidate", "reference"],
             &["run", "repair", path, "-o", &out],
             &["simulate", path],
             &["lifecycle", "--graph", path],

@@ -82,9 +82,9 @@ fn what_is_printed_has_the_keys_of_its_schema() {
     ];
     let mut seen: Vec<&str> = Vec::new();
     for (arguments, version) in [
-        (&["check", "bucketing", graph][..], "graph-oracle-report/2"),
+        (&["check", "bucketing", graph, "--candidate", "reference"][..], "graph-oracle-report/2"),
         (&["check", "bucketing", graph, "--candidate", "pr158663"], "graph-oracle-report/2"),
-        (&["check", "memory", joint], "graph-oracle-report/2"),
+        (&["check", "memory", joint, "--candidate", "reference"], "graph-oracle-report/2"),
         (&["check", "schedule", "tests/cases/schedule/exposed_time_hidden.graph"], "graph-oracle-report/2"),
         (&fuzz, "graph-oracle-summary/1"),
         (&[&fuzz[..], &["--against", "reference"]].concat(), "graph-oracle-diff/1"),

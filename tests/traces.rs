@@ -215,9 +215,12 @@ fn no_pass_of_the_samples_is_convicted() {
             demand: Vec::new(),
             world: World::default(),
             runnable: None,
+            reads_only: false,
         };
         let report = judge_folder(&folder, &options).unwrap();
-        assert_eq!(report.rank_findings, Vec::<String>::new(), "{}", folder.display());
+        let differ = folder.ends_with("different_ranks");
+        assert_eq!(report.rank_findings.len(), usize::from(differ), "{:?}", report.rank_findings);
+        assert_eq!(report.rank_doubts, Vec::<String>::new(), "{}", folder.display());
         for row in &report.rows {
             let place = format!("{}:{} {}", row.file, row.lines.0, row.pass);
             match &row.outcome {
@@ -530,6 +533,122 @@ fn ranks_are_judged_together() {
             .contains("RANKS DIFFER: a_pass of 0/0: rewrite/collectives: ranks 0 and 1 disagree on group 0");
         assert_eq!(told, status == 1, "{out}");
     }
+}
+
+/// What ranks run is compared as it was traced, before any pass: who leaves the common order, at which launch and line.
+#[test]
+fn ranks_that_run_other_programs_are_found() {
+    let wait = |name: &str, of: &str, size: u32| {
+        format!("{name}: \"f32[{size}][1]cpu\" = torch.ops._c10d_functional.wait_tensor.default({of})")
+    };
+    let gather = |of: &str| {
+        let call = format!("torch.ops._c10d_functional.all_gather_into_tensor.default({of}, 3, '0')");
+        format!(
+            "# File: /src/train.py:7 in step, code: gather\ng: \"f32[12][1]cpu\" = {call}\n{}",
+            wait("v", "g", 12)
+        )
+    };
+    let reduce = |group: &str| {
+        let call = format!("torch.ops._c10d_functional.all_reduce.default(x, 'sum', '{group}')");
+        format!(
+            "# File: /src/train.py:9 in step, code: sum\nr: \"f32[4][1]cpu\" = {call}\n{}",
+            wait("w", "r", 4)
+        )
+    };
+    let both = format!("{}\n{}\nreturn (v, w)", gather("x"), reduce("0"));
+    let swapped = format!("{}\n{}\nreturn (v, w)", reduce("0"), gather("x"));
+    let only = format!("{}\nreturn (v,)", gather("x"));
+    let stage = |group: &str| format!("{}\n{}\nreturn (v, w)", gather("x"), reduce(group));
+    let [first, second] = ["1", "2"].map(stage);
+    let differs = "RANKS DIFFER: rank 2 leaves the common order at launch";
+    // The graphs of three ranks: of one frame, or of two.
+    let cases: [([Vec<&str>; 3], i32, &[&str]); 5] = [
+        ([vec![&both], vec![&both], vec![&both]], 0, &[]),
+        (
+            [vec![&both], vec![&both], vec![&swapped]],
+            1,
+            &[
+                differs,
+                "0 on group 0: it launches r (all_reduce",
+                "/src/train.py:9 in step]; ranks 0 and 1 launch g (all_gather",
+            ],
+        ),
+        (
+            [vec![&both], vec![&both], vec![&only]],
+            1,
+            &[differs, "1 on group 0: it launches nothing more; ranks 0 and 1 launch r"],
+        ),
+        // Stages of a pipeline have groups of their own.
+        ([vec![&first], vec![&second], vec![&second]], 0, &[]),
+        // The log may end before the frame is compiled.
+        (
+            [vec![&both, &only], vec![&both, &only], vec![&both]],
+            3,
+            &["RANKS MAY DIFFER: rank 2 leaves the common order at launch 2"],
+        ),
+    ];
+    let scratch = Scratch::new("trace-programs");
+    let groups = scratch.write("groups.json", br#"{"world":{"ranks":3},"groups":{"0":{"ranks":[[0,1,2]]},"1":{"ranks":[[0]]},"2":{"ranks":[[1,2]]}}}"#);
+    let folder = scratch.path("logs");
+    std::fs::create_dir_all(&folder).unwrap();
+    for (ranks, status, told) in cases {
+        for (rank, frames) in ranks.iter().enumerate() {
+            let frames = frames.iter().enumerate().map(|(frame, body)| {
+                let text = trace_of(&[("before_a_pass", body), ("after_a_pass", body)]);
+                text.replace("\"rank\":0", &format!("\"rank\":{rank}"))
+                    .replace("\"frame_id\":0", &format!("\"frame_id\":{frame}"))
+            });
+            let name = format!("logs/dedicated_log_torch_trace_rank_{rank}_abc.log");
+            scratch.write(&name, frames.collect::<String>().as_bytes());
+        }
+        let run = program(&["trace", &folder, "--groups", &groups]);
+        let out = common_text(&run.stdout) + &common_text(&run.stderr);
+        assert_eq!(run.status.code(), Some(status), "{out}");
+        assert!(told.iter().all(|words| out.contains(words)), "{told:?} in {out}");
+        assert!(status != 0 || !out.contains("DIFFER"), "{out}");
+    }
+}
+
+/// Every graph of a trace is a file that other commands read, and all ranks together are a program to simulate.
+#[test]
+fn graphs_are_taken_out_of_a_trace() {
+    let scratch = Scratch::new("trace-extract");
+    let folder = scratch.path("logs");
+    std::fs::create_dir_all(&folder).unwrap();
+    let body = |first: &str, second: &str| {
+        let call = |name: &str| match name {
+            "g" => {
+                "g: \"f32[8][1]cpu\" = torch.ops._c10d_functional.all_gather_into_tensor.default(x, 2, '0')"
+            }
+            _ => "r: \"f32[4][1]cpu\" = torch.ops._c10d_functional.all_reduce.default(y, 'sum', '0')",
+        };
+        let wait = "torch.ops._c10d_functional.wait_tensor.default";
+        let waits = format!("w: \"f32[8][1]cpu\" = {wait}(g)\nv: \"f32[4][1]cpu\" = {wait}(r)");
+        format!("{}\n{}\n{waits}\nreturn (w, v)", call(first), call(second))
+    };
+    let (one, other) = (body("g", "r"), body("r", "g"));
+    for (second, status) in [(&one, 0), (&other, 1)] {
+        for (rank, body) in [(0, &one), (1, second)] {
+            let text = trace_of(&[("before_a_pass", body), ("after_a_pass", body)]);
+            let text = text.replace("\"rank\":0", &format!("\"rank\":{rank}"));
+            scratch.write(&format!("logs/dedicated_log_torch_trace_rank_{rank}_abc.log"), text.as_bytes());
+        }
+        let run = program(&["simulate", &folder]);
+        assert_eq!(
+            run.status.code(),
+            Some(status),
+            "{}{}",
+            common_text(&run.stdout),
+            common_text(&run.stderr)
+        );
+    }
+    let out = scratch.path("graphs");
+    let run = program(&["trace", &folder, "--extract", &out]);
+    let said = common_text(&run.stdout);
+    assert!(said.contains("note: 4 graphs written to "), "{said}{}", common_text(&run.stderr));
+    let [before, after] = ["before", "after"].map(|name| format!("{out}/rank_1/0_0/{name}_a_pass.json"));
+    let run = program(&["check", "rewrite", &before, &after]);
+    assert_eq!(run.status.code(), Some(0), "{}{}", common_text(&run.stdout), common_text(&run.stderr));
 }
 
 /// What two ranks write alike is said of both.

@@ -9,7 +9,7 @@ use super::pointed::Pointed;
 use super::seen::{Answers, Heard, Seen, stage_view};
 use super::worker::WorkerOptions;
 use super::{CouldNotRun, Format, PassOptions, Status, Timing};
-use crate::candidates::{CandidateExt, Outcome, judging};
+use crate::candidates::{Candidate, CandidateExt, Outcome, Reference, judging};
 use crate::case::{Case, PassConfig, Recorded, RecordedGraphs};
 use crate::family::Gives;
 use crate::format::Spot;
@@ -44,15 +44,15 @@ pub(super) struct Check {
     /// The graph before the pass: exchange JSON (may be gzip), a .graph case, or a graph as PyTorch prints it.
     before: PathBuf,
     /// The graph after it; several where the implementation bakes the rank in, in rank order. Of a partition: FORWARD
-    /// and BACKWARD, or both of each rank in turn. Without any, the outcome recorded in BEFORE is judged, or else the
-    /// candidate is run.
+    /// and BACKWARD, or both of each rank in turn. Without any, the outcome recorded in BEFORE is judged, or else what
+    /// --candidate, --worker or --python names is run.
     after: Vec<PathBuf>,
     #[command(flatten)]
     missing: files::Missing,
     /// The graph after the pass and before its repair sort, if it was kept.
     #[arg(long, value_name = "FILE")]
     unrepaired: Option<PathBuf>,
-    /// Who is run when there is no AFTER; default: reference.
+    /// The implementation to run and judge where there is no AFTER, such as reference.
     #[arg(long, value_name = "NAME")]
     candidate: Option<String>,
     #[command(flatten)]
@@ -129,8 +129,25 @@ impl ValuesArgument {
 }
 
 impl Check {
-    fn candidate(&self) -> &str {
-        self.candidate.as_deref().unwrap_or("reference")
+    /// The implementation to run: the one that the command line names, since a default would be judged unasked.
+    fn candidate(&self, limits: &Limits) -> Result<Box<dyn Candidate>, CouldNotRun> {
+        let name = match (&self.candidate, self.worker.is_given()) {
+            (None, false) => return Err(self.nothing_to_judge()),
+            (name, _) => name.as_deref().unwrap_or_default(),
+        };
+        self.worker.or_named(&self.pass, limits, || name.to_string())
+    }
+
+    fn nothing_to_judge(&self) -> CouldNotRun {
+        let (before, function) = (self.before.display(), "--worker CMD or --python FILE.py:FUNCTION");
+        let after = match PassKind::parse(&self.pass).map(|pass| pass.row().gives) {
+            Some(Gives::Parts) => "FORWARD and BACKWARD",
+            Some(Gives::Claim | Gives::Executed) => "a case that records a result",
+            Some(Gives::Graph) | None => "AFTER",
+        };
+        CouldNotRun::new(format_args!(
+            "{before}: nothing to judge: give {after}, or the implementation to run: --candidate NAME, {function}"
+        ))
     }
 
     pub(super) fn run(
@@ -178,7 +195,8 @@ impl Check {
         // What a candidate answers is kept for a page only: without one there is nothing after to tell figures of.
         let is_after_known = outcomes.is_some() || self.takes_record(&case);
         let has_figures = schedule.is_some() || counts.is_some();
-        let is_told = is_after_known && !has_figures && case.graph.len() <= FIGURES;
+        let is_one_graph = case.programs.is_empty() && case.graph.len() <= FIGURES;
+        let is_told = is_after_known && !has_figures && is_one_graph;
         let mut seen = self.seen(&case, outcomes.as_ref(), is_told);
         let tables = Estimates::of_ranks(&config.estimates).and_then(|tables| Estimates::agreed(&tables));
         let estimates = tables.unwrap_or_default();
@@ -242,6 +260,9 @@ impl Check {
             (false, false) => Reader::Both { worker: self.worker.is_given() },
         };
         settings::refuse(&config, &pass_options.settings()?, reader)?;
+        if matches!(reader, Reader::Both { worker: false }) && self.candidate.is_none() {
+            return Err(self.nothing_to_judge());
+        }
         let of_pass = settings::remarks(&config, case.pass.as_ref(), reader);
         self.reject_cycles(&case.graph)?;
         let case = self.reordered(case, limits)?;
@@ -283,8 +304,7 @@ impl Check {
 
     /// Whether what the case records is judged: nobody is named who is to be run.
     fn takes_record(&self, case: &Case) -> bool {
-        let is_recorded = case.outcome.is_some() || case.parts.is_some() || case.claim.is_some();
-        is_recorded && self.candidate.is_none() && !self.worker.is_given() && self.order.is_none()
+        case.is_recorded() && self.candidate.is_none() && !self.worker.is_given() && self.order.is_none()
     }
 
     /// Whether the evaluators contradict each other, and where they do not, what is to be said of the pass.
@@ -446,7 +466,12 @@ impl Check {
         }
         pass.options.retain(|(key, _)| key != "method");
         let pass = pass.with("method", "replay");
-        let candidate = self.worker.or_named(&self.pass, limits, || self.candidate().to_string())?;
+        let is_made = |stage: &StageGraphs| stage.parts.is_none();
+        let candidate = match is_made(&first) || second.as_ref().is_none_or(is_made) {
+            true => self.candidate(limits)?,
+            // Everything is given; only what the first parts become when they are traced is computed.
+            false => Box::new(Reference),
+        };
         let pass = candidate.promised(&pass);
         candidate.check_options(&pass).map_err(CouldNotRun::new)?;
         let before = self.before.display();
@@ -547,8 +572,7 @@ impl Check {
                 &made
             }
             (None, _) => {
-                let candidate =
-                    self.worker.or_named(&self.pass, limits, || self.candidate().to_string()).ok()?;
+                let candidate = self.candidate(limits).ok()?;
                 made = schedule::outcomes_of(case, config, candidate.as_ref())?;
                 &made
             }
@@ -597,7 +621,7 @@ impl Check {
                 let judgement = judge::judge_recorded(&case, options).map_err(explain)?;
                 return Ok((judgement, format!("{} recorded in {before}", self.pass)));
             }
-            let candidate = self.worker.or_named(&self.pass, limits, || self.candidate().to_string())?;
+            let candidate = self.candidate(limits)?;
             let case = Case { pass: Some(config), outcome: None, parts: None, claim: None, ..case };
             let judgement = match self.html.is_wanted() {
                 true => judge::judge(&case, &Heard { candidate: candidate.as_ref(), answers }, options),
@@ -638,7 +662,8 @@ impl Check {
                 Input::Outcomes(recorded) => outcomes.extend(recorded),
                 input => {
                     let rank = (self.after.len() > 1).then_some(index as u32);
-                    outcomes.extend(outcomes_of(input).into_iter().map(|(_, outcome)| (rank, outcome)));
+                    outcomes
+                        .extend(outcomes_of(input).into_iter().map(|(own, outcome)| (own.or(rank), outcome)));
                 }
             }
         }
@@ -678,12 +703,19 @@ impl Remarks {
     }
 }
 
-/// What a file says that came after.
+/// What a file says that came after: of a case with graphs of ranks, the graph of each rank that has one of its own, and
+/// for the others the first.
 pub(super) fn outcomes_of(input: Input) -> Outcomes {
-    let outcome = |repaired| vec![(None, Outcome { unrepaired: None, repaired })];
+    let outcome = |repaired| Outcome { unrepaired: None, repaired };
     match input {
-        Input::Graph(graph) => outcome(*graph),
-        Input::Case(case) => outcome(case.graph),
+        Input::Graph(graph) => vec![(None, outcome(*graph))],
+        Input::Case(case) if case.programs.is_empty() => vec![(None, outcome(case.graph))],
+        Input::Case(case) => {
+            let ranks = case.graph.world.assume_mesh().and_then(|world| world.ranks).unwrap_or(1);
+            let of_rank = |rank: u32| case.programs.iter().find(|program| program.ranks.contains(&rank));
+            let graph = |rank| of_rank(rank).map_or(&case.graph, |program| &program.graph);
+            (0..ranks).map(|rank| (Some(rank), outcome(graph(rank).clone()))).collect()
+        }
         Input::Outcomes(recorded) => recorded,
     }
 }

@@ -252,7 +252,10 @@ fn text_of(flights: &Flights, report: &FlightReport, aligned: &[Aligned]) -> Str
         meeting(mismatch, mismatch.mismatch.as_deref().unwrap_or(""));
     }
     for wait in &report.waits {
-        meeting(wait, if wait.is_given_up { "given up by the watchdog" } else { "not complete" });
+        meeting(wait, &wait_words(wait));
+    }
+    if let Some(missing) = missing_words(report) {
+        text.insert_str(0, &format!("{missing}\n"));
     }
     for message in &report.messages {
         let _ = writeln!(text, "message: {message}");
@@ -267,8 +270,9 @@ fn text_of(flights: &Flights, report: &FlightReport, aligned: &[Aligned]) -> Str
     let dumps = if dumps == 1 { "1 dump".to_string() } else { format!("{dumps} dumps") };
     let what = match report.is_in_order() {
         Some(true) => "all that is recorded is complete, and the ranks agree",
-        Some(false) if report.mismatches.is_empty() => "the watchdog gave up",
-        Some(false) => "the ranks do not launch the same",
+        Some(false) if !report.mismatches.is_empty() => "the ranks do not launch the same",
+        Some(false) if report.waits.iter().any(|wait| wait.is_given_up) => "the watchdog gave up",
+        Some(false) => "not every rank left a dump",
         None if report.waits.is_empty() && report.messages.is_empty() => {
             "no rank waits; the dumps do not say more"
         }
@@ -279,6 +283,23 @@ fn text_of(flights: &Flights, report: &FlightReport, aligned: &[Aligned]) -> Str
         let _ = writeln!(text, "note: {note}");
     }
     text
+}
+
+/// The ranks without a dump.
+fn missing_words(report: &FlightReport) -> Option<String> {
+    let why = "no dump: the process died before it wrote one, or the dump was not given";
+    (!report.missing.is_empty()).then(|| format!("{}: {why}", ranks_words(&report.missing)))
+}
+
+/// How far a collective came at which some rank waits, and for which ranks.
+fn wait_words(wait: &Meeting) -> String {
+    let state = if wait.is_given_up { "given up by the watchdog" } else { "not complete" };
+    let behind: Vec<u32> = wait.parts.iter().filter(|part| part.is_behind).map(|part| part.rank).collect();
+    match &behind[..] {
+        [] => state.to_string(),
+        [_] => format!("{state}: {} has not come to it", ranks_words(&behind)),
+        _ => format!("{state}: {} have not come to it", ranks_words(&behind)),
+    }
 }
 
 /// For the tools of others: a notice for each meeting that is not in order.
@@ -294,11 +315,12 @@ fn results_of(flights: &Flights, report: &FlightReport, path: Option<&PathBuf>) 
     let mismatches =
         mismatches.map(|one| meeting(one, Level::Error, one.mismatch.as_deref().unwrap_or("not the same")));
     let waits = report.waits.iter().map(|wait| match wait.is_given_up {
-        true => meeting(wait, Level::Error, "given up by the watchdog"),
-        false => meeting(wait, Level::Note, "not complete"),
+        true => meeting(wait, Level::Error, &wait_words(wait)),
+        false => meeting(wait, Level::Note, &wait_words(wait)),
     });
     let messages = report.messages.iter().map(|message| told(Level::Note, message));
-    let told = mismatches.chain(waits).chain(messages).collect();
+    let missing = missing_words(report).map(|words| told(Level::Error, &words)).into_iter();
+    let told = missing.chain(mismatches).chain(waits).chain(messages).collect();
     let name = format!("{} dumps: complete, and the ranks agree", flights.ranks.len());
     let results = one("simulate --flight", &name, "flight/in-order", report.is_in_order(), told);
     Results { notes: report.notes.clone(), ..results }
@@ -330,6 +352,7 @@ fn json_of(flights: &Flights, report: &FlightReport, aligned: &[Aligned]) -> Val
         "flight_version": "graph-oracle-flight/1",
         "in_order": report.is_in_order(),
         "ranks": flights.ranks.keys().collect::<Vec<_>>(),
+        "missing": report.missing,
         "compared": report.compared,
         "mismatches": report.mismatches.iter().map(meeting).collect::<Vec<_>>(),
         "waits": report.waits.iter().map(meeting).collect::<Vec<_>>(),

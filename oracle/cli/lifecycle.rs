@@ -69,7 +69,11 @@ impl Lifecycle {
         let summary = verifier.judge(events);
         let results = || formats::runs::lifecycle(&summary, &notes, path, &text);
         self.format.print(out, || text_of(&summary, &notes), || json(&summary, &notes), results)?;
-        Ok(if summary.faults.is_empty() { Status::Sound } else { Status::Violated })
+        Ok(match (summary.faults.is_empty(), summary.events) {
+            (false, _) => Status::Violated,
+            (true, 0) => Status::Undecided,
+            (true, _) => Status::Sound,
+        })
     }
 }
 
@@ -104,10 +108,10 @@ impl Lifecycle {
             };
             let text = || measured.text() + beside.as_ref().map_or("", |(text, _)| text);
             self.format.print(out, text, json, || formats::runs::snapshot(&measured, path))?;
-            Ok(match (measured.faults(), measured.has_events()) {
-                (1.., _) => Status::Violated,
-                (0, true) => Status::Sound,
-                (0, false) => Status::Undecided,
+            Ok(match (measured.faults() > 0 || measured.ran_out(), measured.has_events()) {
+                (true, _) => Status::Violated,
+                (false, true) => Status::Sound,
+                (false, false) => Status::Undecided,
             })
         })
     }

@@ -4,10 +4,12 @@ use super::files::{self, Input};
 use super::flight;
 use super::html::Html;
 use super::{CouldNotRun, Format, Status, formats};
+use crate::candidates::judging;
 use crate::case::Case;
 use crate::graph::Graph;
 use crate::limits::Limits;
 use crate::simulate::{self, Estimates, Messages, Options, Programs, Streams, Timeline};
+use crate::trace;
 use clap::{Args, ValueEnum};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -15,7 +17,7 @@ use std::path::{Path, PathBuf};
 #[derive(Args, Debug)]
 pub(super) struct Simulate {
     /// The graph that all ranks run, or a case with graphs of ranks; or several graphs, which the ranks run in turn (or
-    /// as --ranks says).
+    /// as --ranks says); or a folder of TORCH_TRACE, of which each rank runs the first graphs of its compilations.
     #[arg(required_unless_present = "flight")]
     graphs: Vec<PathBuf>,
     /// Dumps of PyTorch's flight recorder, one for each rank, or a folder of them (docs/schedule.md): who waits where,
@@ -55,6 +57,12 @@ impl Simulate {
     pub(super) fn run(&self, limits: &Limits, out: &mut dyn Write) -> Result<Status, CouldNotRun> {
         if self.graphs.is_empty() {
             return flight::run(&self.flight, None, self.format, limits, out);
+        }
+        if let [folder] = &self.graphs[..]
+            && folder.is_dir()
+        {
+            let (programs, notes) = traced(folder)?;
+            return self.simulate(&programs, &notes, limits, out);
         }
         let mut graphs: Vec<Graph> = Vec::new();
         let mut of_rank = self.ranks.clone();
@@ -109,9 +117,19 @@ impl Simulate {
             let why = format_args!("{}: no rank runs it; the world has {ranks} ranks", path.display());
             return Err(CouldNotRun::new(why));
         }
-        let programs = Programs::per_rank(&all, &of_rank, &estimates);
+        self.simulate(&Programs::per_rank(&all, &of_rank, &estimates), &[], limits, out)
+    }
+
+    /// Simulates programs, or puts dumps beside them.
+    fn simulate(
+        &self,
+        programs: &Programs,
+        notes: &[String],
+        limits: &Limits,
+        out: &mut dyn Write,
+    ) -> Result<Status, CouldNotRun> {
         if !self.flight.is_empty() {
-            return flight::run(&self.flight, Some(&programs), self.format, limits, out);
+            return flight::run(&self.flight, Some(programs), self.format, limits, out);
         }
         let options = Options {
             streams: if self.one_stream { Streams::One } else { Streams::PerGroup },
@@ -121,15 +139,15 @@ impl Simulate {
                 MessagesArgument::Buffered => Messages::Buffered,
             },
         };
-        let report = simulate::simulate(&programs, options);
+        let report = simulate::simulate(programs, options);
         if let Some(path) = &self.trace {
-            let trace = simulate::trace(&programs, &report.timeline).to_string();
+            let trace = simulate::trace(programs, &report.timeline).to_string();
             std::fs::write(path, trace)
                 .map_err(|error| CouldNotRun::new(format_args!("{}: {error}", path.display())))?;
         }
         self.html.write(out, || {
             let names: Vec<String> = self.graphs.iter().map(|path| path.display().to_string()).collect();
-            pages::simulate::page(&programs, &report, &names.join(", "))
+            pages::simulate::page(programs, &report, &names.join(", "))
         })?;
         let status = match report.finishes() {
             Some(true) => Status::Sound,
@@ -144,15 +162,16 @@ impl Simulate {
                 // Times of a run that does not end would be of a part of it.
                 let times =
                     if report.finishes() == Some(true) { times(&report.timeline) } else { String::new() };
-                format!("{report}{times}")
+                let notes: String = notes.iter().map(|note| format!("note: {note}\n")).collect();
+                format!("{report}{times}{notes}")
             },
             || {
                 let lines = report.to_string();
                 serde_json::json!({
                     "simulation_version": "graph-oracle-simulation/1",
                     "finishes": report.finishes(),
-                    "ranks": ranks,
-                    "warnings": report.warnings,
+                    "ranks": programs.of_rank.len(),
+                    "warnings": report.warnings.iter().chain(notes).collect::<Vec<_>>(),
                     "report": lines.lines().collect::<Vec<_>>(),
                     "end_nanoseconds": report.timeline.end(),
                     "exposed_nanoseconds": report.timeline.exposed(),
@@ -162,6 +181,15 @@ impl Simulate {
         )?;
         Ok(status)
     }
+}
+
+/// What the ranks of a trace run, and what is to be said of it.
+fn traced(folder: &Path) -> Result<(Programs, Vec<String>), CouldNotRun> {
+    let options = trace::Options::reading(judging());
+    let read = trace::judge_folder(folder, &options).map_err(|error| files::in_file(folder, &error))?;
+    let (programs, notes) =
+        trace::programs(&read.graphs, &options).map_err(|why| files::in_file(folder, &why))?;
+    Ok((programs, read.notes.into_iter().chain(notes).collect()))
 }
 
 /// The estimates of a case, one table for all ranks.

@@ -10,9 +10,10 @@ use crate::graph::World;
 use crate::judge::{self, Verdict};
 use crate::limits::{Limit, Limits};
 use crate::rules::{Policies, Reason};
-use crate::trace::{Cost, Follow, Options, Outcome, Row, TraceReport, judge_folder, watch_folder};
+use crate::trace::{Cost, Follow, Options, Outcome, ReadGraph, Row, TraceReport, judge_folder, watch_folder};
 use clap::Args;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -25,6 +26,10 @@ pub(super) struct Trace {
     folder: PathBuf,
     #[command(flatten)]
     known: Known,
+    /// Write every graph into this folder, as rank_R/FRAME_COMPILE/ARTIFACT.json: exchange JSON, which check, show, run
+    /// and convert read.
+    #[arg(long, value_name = "DIR")]
+    extract: Option<PathBuf>,
     /// The format of the report.
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
@@ -93,7 +98,7 @@ impl Known {
         let judge = judge::Options { values, element_limit: limits.get(Limit::Elements), ..judging() };
         let (allow, demand) = (self.allow.clone(), self.demand.clone());
         check_keys(&allow, &demand)?;
-        Ok(Options { judge, allow, demand, world, runnable })
+        Ok(Options { judge, allow, demand, world, runnable, reads_only: false })
     }
 }
 
@@ -118,8 +123,11 @@ struct Listing {
 
 impl Trace {
     pub(super) fn run(&self, limits: &Limits, out: &mut dyn Write) -> Result<Status, CouldNotRun> {
-        let report = judge_folder(&self.folder, &self.known.options(limits)?)
+        let mut report = judge_folder(&self.folder, &self.known.options(limits)?)
             .map_err(|error| files::in_file(&self.folder, &error))?;
+        if let Some(folder) = &self.extract {
+            report.notes.extend(extract(&report.graphs, folder)?);
+        }
         let table = || self.listing.table(&report) + "\n" + &summary(&report);
         let results = || {
             let said = summary(&report);
@@ -132,6 +140,41 @@ impl Trace {
         self.format.print(self.html.beside(out, &mut nowhere), table, || json(&report), results)?;
         Ok(status(&report))
     }
+}
+
+/// Writes all graphs into a folder; what is to be said of it, a line each.
+fn extract(graphs: &[ReadGraph], folder: &Path) -> Result<Vec<String>, CouldNotRun> {
+    let mut written: BTreeMap<PathBuf, usize> = BTreeMap::new();
+    let mut notes = Vec::new();
+    for read in graphs {
+        let rank = read.rank.map_or("rank_unknown".to_string(), |rank| format!("rank_{rank}"));
+        let id = match read.id.to_string().replace(['/', '!', '?'], "_") {
+            id if id == "-" => "no_frame".to_string(),
+            id => id,
+        };
+        let plain = |c: char| if c.is_ascii_alphanumeric() || c == '_' || c == '-' { c } else { '_' };
+        let place = folder.join(rank).join(id).join(read.name.chars().map(plain).collect::<String>());
+        let printed = match &read.graph {
+            Ok(printed) => printed,
+            Err(why) => {
+                notes.push(format!("{} is not written: {why}", place.display()));
+                continue;
+            }
+        };
+        // A compilation may write several graphs under one name.
+        let number = written.entry(place.clone()).or_default();
+        *number += 1;
+        let suffix = if *number > 1 { format!("_{number}") } else { String::new() };
+        let mut path = place.into_os_string();
+        path.push(format!("{suffix}.json"));
+        let path = PathBuf::from(path);
+        let parent = path.parent().unwrap_or(folder);
+        std::fs::create_dir_all(parent).map_err(|error| files::in_file(parent, &error))?;
+        files::write_graph(&printed.graph, &path, &mut std::io::sink())?;
+    }
+    let count = written.values().sum();
+    notes.push(format!("{} written to {}", crate::words::count(count, "graph"), folder.display()));
+    Ok(notes)
 }
 
 /// The report as a page.
@@ -159,6 +202,7 @@ fn page(report: &TraceReport, folder: &Path) -> String {
         summary: summary.lines().next().unwrap_or(""),
         rows: rows.collect(),
         rank_findings: &report.rank_findings,
+        rank_doubts: &report.rank_doubts,
         notes: &notes,
     }
     .page()
@@ -207,6 +251,7 @@ fn status(report: &TraceReport) -> Status {
     match () {
         () if has("violated") || !report.rank_findings.is_empty() => Status::Violated,
         () if has("undecided") || has("refused") || has("not judged") => Status::Undecided,
+        () if !report.rank_doubts.is_empty() => Status::Undecided,
         () if report.rows.is_empty() => Status::Undecided,
         () => Status::Sound,
     }
@@ -229,6 +274,9 @@ fn summary(report: &TraceReport) -> String {
     let _ = writeln!(text, "{pairs} in {files}: {counts}");
     for line in &report.rank_findings {
         let _ = writeln!(text, "RANKS DIFFER: {line}");
+    }
+    for line in &report.rank_doubts {
+        let _ = writeln!(text, "RANKS MAY DIFFER: {line}");
     }
     let assumed = assumed(report).map(str::to_string);
     for note in report.notes.iter().cloned().chain(assumed) {
@@ -402,6 +450,7 @@ fn json(report: &TraceReport) -> Value {
         "files": report.files,
         "pairs": rows,
         "ranks_differ": report.rank_findings,
+        "ranks_may_differ": report.rank_doubts,
         "notes": report.notes.iter().cloned().chain(assumed(report).map(str::to_string)).collect::<Vec<String>>(),
     })
 }

@@ -40,6 +40,11 @@ impl Case {
     pub fn of_graph(graph: Graph) -> Case {
         Case { graph, ..Case::default() }
     }
+
+    /// Whether it records what a pass gave.
+    pub fn is_recorded(&self) -> bool {
+        self.outcome.is_some() || self.parts.is_some() || self.claim.is_some()
+    }
 }
 
 /// Two cases are equal if they say the same: graphs by [`Graph::difference`], comments place by place.

@@ -44,6 +44,8 @@ pub struct Trace<'a> {
     pub rows: Vec<Row<'a>>,
     /// Where ranks part, a line each.
     pub rank_findings: &'a [String],
+    /// Where they may part, a line each.
+    pub rank_doubts: &'a [String],
     /// What is to be said of the whole.
     pub notes: &'a [String],
 }
@@ -54,7 +56,9 @@ impl Trace<'_> {
         let has = |word: &str| self.rows.iter().any(|row| row.verdict == word);
         let (class, word) = match () {
             () if has("violated") || !self.rank_findings.is_empty() => ("violated", "VIOLATED"),
-            () if has("undecided") || has("refused") || has("not judged") => ("undecided", "UNDECIDED"),
+            () if has("undecided") || has("refused") || has("not judged") || !self.rank_doubts.is_empty() => {
+                ("undecided", "UNDECIDED")
+            }
             () if self.rows.is_empty() => ("undecided", "NOTHING TO JUDGE"),
             () => ("sound", "SOUND"),
         };
@@ -65,6 +69,10 @@ impl Trace<'_> {
                 @if !self.rank_findings.is_empty() {
                     p { "Ranks differ:" }
                     ul { @for finding in self.rank_findings { li { (visible(finding)) } } }
+                }
+                @if !self.rank_doubts.is_empty() {
+                    p { "Ranks may differ:" }
+                    ul { @for doubt in self.rank_doubts { li { (visible(doubt)) } } }
                 }
             }
             main {

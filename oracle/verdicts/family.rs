@@ -113,7 +113,7 @@ const REWRITE: FamilyRow = FamilyRow {
     name: "rewrite",
     gives: Gives::Graph,
     sorts: false,
-    takes_programs: false,
+    takes_programs: true,
     compares_values: true,
     judge_options: rules::REWRITE_OPTIONS,
     own_options: None,
@@ -125,16 +125,23 @@ const REWRITE: FamilyRow = FamilyRow {
 
 const BUCKETING: FamilyRow = FamilyRow {
     name: "bucketing",
+    takes_programs: false,
     judge_options: rules::JUDGE_OPTIONS,
     own_options: Some(|pass| bucketing_config(pass, None).map(|_| ())),
     ..REWRITE
 };
 
-const REPAIR: FamilyRow =
-    FamilyRow { name: "repair", sorts: true, judge_options: rules::JUDGE_OPTIONS, ..REWRITE };
+const REPAIR: FamilyRow = FamilyRow {
+    name: "repair",
+    sorts: true,
+    takes_programs: false,
+    judge_options: rules::JUDGE_OPTIONS,
+    ..REWRITE
+};
 
 const PARTITION: FamilyRow = FamilyRow {
     name: "partition",
+    takes_programs: false,
     gives: Gives::Parts,
     judge_options: rules::partition::JUDGE_OPTIONS,
     own_options: Some(|pass| partition_config(pass).map(|_| ())),
@@ -147,7 +154,6 @@ const PARTITION: FamilyRow = FamilyRow {
 
 const SCHEDULE: FamilyRow = FamilyRow {
     name: "schedule",
-    takes_programs: true,
     compares_values: false,
     judge_options: rules::schedule::JUDGE_OPTIONS,
     own_options: Some(|pass| schedule_config(pass).map(|_| ())),
@@ -159,6 +165,7 @@ const SCHEDULE: FamilyRow = FamilyRow {
 
 const MEMORY: FamilyRow = FamilyRow {
     name: "memory",
+    takes_programs: false,
     gives: Gives::Claim,
     compares_values: false,
     judge_options: &[],
@@ -172,6 +179,7 @@ const MEMORY: FamilyRow = FamilyRow {
 
 const EXECUTE: FamilyRow = FamilyRow {
     name: "execute",
+    takes_programs: false,
     gives: Gives::Executed,
     judge_options: &[],
     statements: || rules::promises_in(rules::eager::CATALOGUE, &[PassKind::Execute]),

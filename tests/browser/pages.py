@@ -52,8 +52,8 @@ def make_pages(program, folder):
     made = {
         "finding": ["check", "bucketing", "corpus/dependent_gathers.graph", "--candidate", "pr158663"],
         "large": ["check", "rewrite", folder / "before.graph", folder / "after.graph"],
-        "partition": ["check", "partition", joint],
-        "memory": ["check", "memory", joint],
+        "partition": ["check", "partition", joint, "--candidate", "reference"],
+        "memory": ["check", "memory", joint, "--candidate", "reference"],
         "timeline": ["show", joint, "--timeline"],
         "graph": ["show", joint],
         "ranks": ["simulate", "tests/cases/schedule/pipeline.graph"],

@@ -49,17 +49,19 @@ pub(in crate::cli) fn lifecycle(summary: &Summary, notes: &[String], path: &Path
     });
     let told: Vec<Notice> = told.collect();
     let name = format!("{} events in {} steps are right", summary.events, summary.steps);
-    let results = one("lifecycle", &name, "lifecycle/events", Some(told.is_empty()), told);
+    let is_right = (summary.events > 0 || !told.is_empty()).then_some(told.is_empty());
+    let results = one("lifecycle", &name, "lifecycle/events", is_right, told);
     Results { notes: notes.to_vec(), ..results }
 }
 
 /// A memory snapshot: a test for each device.
 pub(in crate::cli) fn snapshot(measured: &Measured, path: &Path) -> Results {
     let place = || Some(Place::file(path));
-    let tests = measured.devices.iter().map(|device| {
-        let told = device.faults.iter();
+    let tests = measured.devices.iter().enumerate().map(|(number, device)| {
+        let failed = device.out_of_memory.iter().map(|&event| measured.ran_out_at(number, event));
+        let told = device.faults.iter().map(ToString::to_string).chain(failed);
         let mut notices: Vec<Notice> =
-            told.map(|fault| notice("snapshot/events", Level::Error, &fault.to_string(), place())).collect();
+            told.map(|words| notice("snapshot/events", Level::Error, &words, place())).collect();
         let outcome = match (notices.is_empty(), device.events) {
             (false, _) => Outcome::Failed,
             (true, 0) => {
@@ -73,9 +75,10 @@ pub(in crate::cli) fn snapshot(measured: &Measured, path: &Path) -> Results {
         Test { rule: Some("snapshot/events".to_string()), notices, ..Test::new(name, outcome) }
     });
     let faults = measured.faults();
+    let ran_out = if measured.ran_out() { "; an allocation failed: out of memory" } else { "" };
     Results {
         command: "lifecycle".to_string(),
-        headline: format!("{}: {faults} events cannot be right", path.display()),
+        headline: format!("{}: {faults} events cannot be right{ran_out}", path.display()),
         notes: measured.devices.iter().flat_map(|device| device.notes.clone()).collect(),
         replay: None,
         tests: tests.collect(),

@@ -24,6 +24,18 @@ pub(in crate::cli) fn trace(
             ..Test::new("ranks launch the same collectives", results::Outcome::Failed)
         });
     }
+    if !report.rank_doubts.is_empty() {
+        let place = Some(Place::file(folder));
+        let notices = report
+            .rank_doubts
+            .iter()
+            .map(|line| notice("trace/ranks-agree", Level::Note, line, place.clone()));
+        tests.push(Test {
+            rule: Some("trace/ranks-agree".to_string()),
+            notices: notices.collect(),
+            ..Test::new("ranks may launch other collectives", results::Outcome::Undecided)
+        });
+    }
     if tests.is_empty() {
         let notices =
             vec![notice("trace/judged", Level::Note, "there is nothing to judge", Some(Place::file(folder)))];

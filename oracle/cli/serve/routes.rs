@@ -70,8 +70,8 @@ impl Site {
             "trace" => self.command(vec!["trace".into(), file()]),
             "check" => match (pass_of(request)?, files::read(&place, &self.limits)?) {
                 (Some(pass), _) => self.check(&pass, &[&place], request),
-                (None, Input::Case(case)) if case.pass.is_some() => {
-                    let pass = case.pass.map_or(String::new(), |pass| pass.name);
+                (None, Input::Case(case)) if case.is_recorded() || request.field("candidate").is_some() => {
+                    let pass = case.pass.map_or("rewrite".to_string(), |pass| pass.name);
                     self.check(&pass, &[&place], request)
                 }
                 _ => self.command(vec!["show".into(), file()]),

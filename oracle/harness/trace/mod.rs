@@ -5,8 +5,9 @@
 //! Each process wrote one file (`ir::format::torch_trace`), or all wrote into one (`ir::format::torch_logs`); `sources`
 //! finds them. A file is read as a stream, files at the same time; a graph is kept until its partner has been read
 //! (`pairs`), and the pair is judged as a rewrite, since a pass of any name must mean what it was given. What cannot be
-//! judged is a row too, with its reason: nothing is left out silently. In the end the ranks are compared: for one pass
-//! of one compilation they must launch the same collectives in one order.
+//! judged is a row too, with its reason: nothing is left out silently. In the end the ranks are compared: what they run
+//! as it was traced must launch the same in one order on each process group (`first`), and what a pass makes of equal
+//! graphs must launch the same again (`ranks`, `together`).
 //!
 //! # What it does not do
 //!
@@ -16,6 +17,7 @@
 mod cache;
 mod contracts;
 mod doubtful;
+mod first;
 mod pairs;
 mod ranks;
 mod row;
@@ -28,6 +30,7 @@ mod verdict;
 mod watch;
 
 use cache::Cache;
+pub use first::{ReadGraph, programs};
 use pairs::{FileJudge, FileReport};
 pub use row::{Cost, Outcome, Row};
 pub use watch::{Follow, watch_folder};
@@ -49,11 +52,23 @@ pub struct TraceReport {
     pub files: usize,
     /// What is to be said of files: a line each.
     pub notes: Vec<String>,
-    /// Where ranks launch different collectives after a pass that launched the same before it, a line each.
+    /// Where ranks launch different collectives, a line each.
     pub rank_findings: Vec<String>,
+    /// Where they may do so, a line each: the rest of the job may explain it.
+    pub rank_doubts: Vec<String>,
+    /// All graphs that could be read or not, in the order of the files.
+    pub graphs: Vec<ReadGraph>,
 }
 
 impl TraceReport {
+    /// Compares what the ranks run, as it was traced.
+    fn compare_programs(&mut self, options: &Options) {
+        let compared = first::compare(&self.graphs, options);
+        self.rank_findings.extend(compared.findings);
+        self.rank_doubts.extend(compared.doubts);
+        self.notes.extend(compared.notes);
+    }
+
     /// How many rows have this outcome.
     pub fn count(&self, of: impl Fn(&Outcome) -> bool) -> usize {
         self.rows.iter().filter(|row| of(&row.outcome)).count()
@@ -73,6 +88,16 @@ pub struct Options {
     pub world: World,
     /// What `fx_graph_runnable.py` says of graphs with its inputs, where the records have none.
     pub runnable: Option<Arc<Runnable>>,
+    /// Whether graphs are read only: no pair is judged, and ranks are not compared.
+    pub reads_only: bool,
+}
+
+impl Options {
+    /// Graphs are read, and nothing is judged.
+    pub fn reading(judge: judge::Options) -> Options {
+        let (allow, demand) = (Vec::new(), Vec::new());
+        Options { judge, allow, demand, world: World::default(), runnable: None, reads_only: true }
+    }
 }
 
 /// Judges all that the processes of a run wrote into a folder; or into one file.
@@ -101,8 +126,13 @@ pub fn judge_folder(path: &Path, options: &Options) -> io::Result<TraceReport> {
         kept.extend(file.kept.into_iter().map(|kept| together::Kept { row: rows + kept.row, ..kept }));
         report.rows.extend(file.rows);
         report.notes.extend(file.notes);
+        report.graphs.extend(file.graphs);
     }
-    report.rank_findings = ranks::differences(&report.rows);
+    if options.reads_only {
+        return Ok(report);
+    }
+    report.compare_programs(options);
+    report.rank_findings.extend(ranks::differences(&report.rows));
     let together = together::judge(&report.rows, &kept, options);
     report.rank_findings.extend(together.findings);
     report.notes.extend(together.notes);

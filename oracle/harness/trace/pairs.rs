@@ -15,6 +15,7 @@
 
 use super::Options;
 use super::cache::{Cache, Judged, Key, key};
+use super::first::ReadGraph;
 use super::row::{Cost, Outcome, Row};
 use super::runnables::Runnables;
 use super::shown::Shown;
@@ -42,6 +43,8 @@ pub(super) struct FileReport {
     pub(super) notes: Vec<String>,
     /// The graphs of pairs, to be judged together with those of other ranks.
     pub(super) kept: Vec<Kept>,
+    /// All graphs, in the order of the file.
+    pub(super) graphs: Vec<ReadGraph>,
 }
 
 impl FileReport {
@@ -249,6 +252,14 @@ impl FileJudge<'_> {
         if let Ok(printed) = &shown.graph {
             self.learn(&printed.graph.world.groups);
         }
+        self.report.graphs.push(ReadGraph {
+            rank: shown.rank,
+            id: id.clone(),
+            name: record.name().to_string(),
+            graph: shown.graph.clone(),
+            file: self.file.clone(),
+            key: shown.key,
+        });
         let mut origins = Vec::new();
         match record.name() {
             "aot_forward_graph" | "aot_backward_graph" | "aot_inference_graph" => {
@@ -429,6 +440,7 @@ impl FileJudge<'_> {
     /// Judges a graph before and one after, or a joint graph and what it was cut into.
     fn judge(&mut self, pass: &str, id: &CompileId, graphs: &[Shown]) {
         match graphs {
+            _ if self.options.reads_only => {}
             [before, after] => self.judge_pair(pass, id, before, after),
             [joint, forward, backward] => self.judge_triple(pass, id, [joint, forward, backward]),
             _ => {}
@@ -505,6 +517,10 @@ impl FileJudge<'_> {
         for (pass, id, graphs) in std::mem::take(&mut self.later) {
             self.judge(&pass, &id, &graphs);
         }
+        let groups = std::mem::take(&mut self.groups);
+        let read = self.report.graphs.iter_mut().filter_map(|read| read.graph.as_mut().ok());
+        read.filter(|printed| !printed.unknown_groups.is_empty())
+            .for_each(|printed| Arc::make_mut(printed).add_groups(&groups));
         if let [first, ..] = self.unreadable[..] {
             let count = ir::words::count(self.unreadable.len(), "record");
             self.note(format!("{count} cannot be read, the first in line {first}"));

@@ -150,10 +150,12 @@ pub fn watch_folder(
     report.files = followed.len();
     followed.sort_by(|a, b| a.path.cmp(&b.path));
     for file in followed {
-        let FileReport { rows, notes, .. } = file.finish();
+        let FileReport { rows, notes, graphs, .. } = file.finish();
         take(rows, &mut report)?;
         report.notes.extend(notes);
+        report.graphs.extend(graphs);
     }
-    report.rank_findings = ranks::differences(&report.rows);
+    report.compare_programs(options);
+    report.rank_findings.extend(ranks::differences(&report.rows));
     Ok(report)
 }

@@ -216,7 +216,7 @@ impl Program {
     }
 
     /// Says of each operation what it computes, for the comparison with other graphs.
-    pub(super) fn identify(&mut self, graph: &Graph) {
+    pub fn identify(&mut self, graph: &Graph) {
         let computed = computed(graph);
         for operation in &mut self.operations {
             operation.computed = graph.find(&operation.name).map(|node| computed[node.index()]);

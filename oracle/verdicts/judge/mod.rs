@@ -45,8 +45,8 @@ pub use offer::{Offer, OfferedPromise};
 pub use references::References;
 use remarks::remarked;
 pub use remarks::{Remark, remarks};
-use seen_through::{resting_on_a_record, resting_on_bodies, seen_through};
-use std::borrow::Cow;
+use seen_through::{SeenThrough, resting_on_a_record, resting_on_bodies, seen_through};
+use std::borrow::{Borrow, Cow};
 use std::sync::Arc;
 pub use without::Without;
 
@@ -208,6 +208,9 @@ fn judge_case(case: &Case, candidate: &dyn Candidate, options: &Options) -> Resu
 pub(crate) fn judge_run(run: &family::Run) -> Result<Judgement, CannotJudge> {
     let &family::Run { case, before, config, pass, candidate, options } = run;
     let capabilities = candidate.capabilities();
+    if !case.programs.is_empty() {
+        return judge_candidate_on_programs(run);
+    }
     let policies = policies(config, capabilities.keeps_promises)?;
     let bakes_rank = capabilities.bakes_rank && !pass.row().sorts;
     let ranks = ranks_to_run(&case.graph, bakes_rank, options);
@@ -218,27 +221,49 @@ pub(crate) fn judge_run(run: &family::Run) -> Result<Judgement, CannotJudge> {
     let runs_twice = policies.demanded.deterministic;
     let second = runs_twice.then(|| candidate.rewrite_on(&case.graph, config, &ranks[..1]).ok()).flatten();
     let second = second.as_ref().and_then(|outcomes| outcomes.first()).map(|outcome| &outcome.repaired);
-    let mut of_ranks: Vec<(Option<u32>, Outcome)> = ranks.iter().copied().map(Some).zip(outcomes).collect();
-    for &rank in ranks.iter().skip(of_ranks.len()) {
-        of_ranks.extend(of_ranks.last().map(|(_, outcome)| (Some(rank), outcome.clone())));
-    }
-    let mut all = std::iter::once(&case.graph).chain(of_ranks.iter().map(|(_, outcome)| &outcome.repaired));
+    let mut all = std::iter::once(&case.graph).chain(outcomes.iter().map(|outcome| &outcome.repaired));
     if all.any(|graph| !graph.subgraphs.is_empty()) {
         // As graphs that are given: what runs once more would be seen through too.
+        let of_rank = |(i, &rank)| Some((Some(rank), outcomes.get(i).or(outcomes.last())?.clone()));
+        let of_ranks: Vec<(Option<u32>, Outcome)> = ranks.iter().enumerate().filter_map(of_rank).collect();
         let options = Options { second_run: second.cloned().map(Arc::new), ..options.clone() };
         return judge_pair(&case.graph, config, &of_ranks, &options);
     }
-    if of_ranks.is_empty() {
+    let Some(last) = outcomes.len().checked_sub(1) else {
         let reason = format!("{} gave no outcome", candidate.name());
         return Ok(refused(Code::NoOutcome.because(reason)));
-    }
+    };
+    // The last one is that of all ranks that have none of their own.
+    let ranks_of =
+        |at: usize| ranks.get(at..if at == last { ranks.len() } else { at + 1 }).unwrap_or_default();
+    let of_ranks = outcomes.iter().enumerate().map(|(at, of)| (ranks_of(at).to_vec(), Cow::Borrowed(of)));
+    let side = Side { before: Cow::Borrowed(&case.graph), outcomes: of_ranks.collect() };
     let mut ran_again = None;
-    judge_by_accounts((&case.graph, Some(before)), pass, policies, &of_ranks, second, options, &mut |first| {
+    judge_sides(vec![side], Some(before), policies, second, pass, options, &mut |first| {
         if options.run_again && ran_again.is_none() {
             ran_again = Some(again(case, config, candidate, first));
         }
         ran_again.clone().unwrap_or_default()
     })
+}
+
+/// Judges what a candidate makes of the graphs of ranks that have graphs of their own.
+fn judge_candidate_on_programs(run: &family::Run) -> Result<Judgement, CannotJudge> {
+    let &family::Run { case, config, pass, candidate, options, .. } = run;
+    let of_rank = schedule::graphs_of_ranks(&case.graph, &case.programs)?;
+    let bakes_rank =
+        candidate.capabilities().bakes_rank && of_rank.len() as u64 <= Limit::Executed.standard();
+    let mut outcomes = Vec::new();
+    for (rank, &graph) in of_rank.iter().enumerate() {
+        if !bakes_rank && of_rank[..rank].iter().any(|known| std::ptr::eq(*known, graph)) {
+            continue;
+        }
+        match candidate.rewrite(graph, config, rank as u32) {
+            Ok(outcome) => outcomes.push((Some(rank as u32), outcome)),
+            Err(refusal) => return Ok(judge_refusal(graph, &refusal, pass)),
+        }
+    }
+    judge_programs(case, config, &outcomes, options)
 }
 
 /// Judges outcomes that somebody else produced: one for all ranks (`None`), or one per rank; of a partition the forward
@@ -271,93 +296,184 @@ fn judge_pair(
 ) -> Result<Judgement, CannotJudge> {
     let pass = PassKind::named(&config.name).map_err(CannotJudge::Pass)?;
     check_options(config)?;
-    // Passes often leave their new nodes without recorded results.
-    // Partitions are completed where they are judged, which asks what was recorded.
-    let is_graph = pass.row().gives == Gives::Graph;
-    let completed = if is_graph { complete(before) } else { None };
-    let before = completed.as_ref().unwrap_or(before);
-    let known =
-        outcomes.iter().map(|(_, outcome)| if is_graph { outcome.completed_from(before) } else { None });
-    let completed: Vec<Option<Outcome>> = known.collect();
-    let completed: Option<Vec<(Option<u32>, Outcome)>> = completed.iter().any(Option::is_some).then(|| {
-        let each = outcomes.iter().zip(completed);
-        each.map(|((rank, given), completed)| (*rank, completed.unwrap_or_else(|| given.clone()))).collect()
-    });
-    let outcomes = completed.as_deref().unwrap_or(outcomes);
-    let seen = seen_through(pass, before, outcomes, options);
-    let (before, outcomes) = match &seen {
-        Some(seen) => (&seen.before, &seen.outcomes[..]),
-        None => (before, outcomes),
-    };
+    let prepared = Prepared::new(pass, before, outcomes, options);
+    let (before, outcomes) = (&*prepared.before, &prepared.outcomes[..]);
     let given = family::Given { before, programs: &[], config, pass, outcomes, options };
-    let judgement = (pass.row().judge_given)(&given)?;
-    let judgement = match seen.as_ref().and_then(|seen| seen.misrecorded.as_ref()) {
-        Some(call) => resting_on_a_record(judgement, call),
-        None => judgement,
-    };
-    Ok(match seen {
-        Some(seen) if seen.calls_differ || !seen.assumed.is_empty() => {
-            resting_on_bodies(judgement, &seen.assumed, options)
-        }
-        _ => judgement,
-    })
+    Ok(prepared.finish((pass.row().judge_given)(&given)?, options))
 }
+
+/// Judges outcomes on ranks that had graphs of their own, each beside the graph that its rank had.
+fn judge_programs(
+    case: &Case,
+    config: &PassConfig,
+    outcomes: &[(Option<u32>, Outcome)],
+    options: &Options,
+) -> Result<Judgement, CannotJudge> {
+    let pass = PassKind::named(&config.name).map_err(CannotJudge::Pass)?;
+    check_options(config)?;
+    check_ranks(&case.graph.world, outcomes)?;
+    let ranks = schedule::ranks_recorded(&case.graph, &case.programs, outcomes)?;
+    let mut befores: Vec<(&Graph, Vec<Vec<u32>>, Vec<(Option<u32>, Outcome)>)> = Vec::new();
+    for (ranks, before, after) in ranks {
+        let at = befores.iter().position(|(known, ..)| std::ptr::eq(*known, before)).unwrap_or_else(|| {
+            befores.push((before, Vec::new(), Vec::new()));
+            befores.len() - 1
+        });
+        let outcome = Outcome { unrepaired: None, repaired: after.clone() };
+        befores[at].2.push((ranks.first().copied(), outcome));
+        befores[at].1.push(ranks);
+    }
+    let prepared: Vec<Prepared> =
+        befores.iter().map(|(before, _, outcomes)| Prepared::new(pass, before, outcomes, options)).collect();
+    let sides = prepared.iter().zip(&befores).map(|(prepared, (_, ranks, _))| Side {
+        before: Cow::Borrowed(&*prepared.before),
+        outcomes: prepared
+            .outcomes
+            .iter()
+            .zip(ranks)
+            .map(|((_, outcome), ranks)| (ranks.clone(), Cow::Borrowed(outcome)))
+            .collect(),
+    });
+    let (policies, second) = (policies(config, false)?, options.second_run.as_deref());
+    let sides = sides.collect();
+    let judgement = judge_sides(sides, None, policies, second, pass, options, &mut |_| Again::default())?;
+    Ok(prepared.iter().fold(judgement, |judgement, prepared| prepared.finish(judgement, options)))
+}
+
+/// A graph and what came of it, as they are compared: with results that were not recorded, and bodies in the places of
+/// their calls.
+struct Prepared<'g> {
+    before: Cow<'g, Graph>,
+    outcomes: Cow<'g, [(Option<u32>, Outcome)]>,
+    seen: Option<SeenThrough>,
+}
+
+impl<'g> Prepared<'g> {
+    fn new(
+        pass: PassKind,
+        before: &'g Graph,
+        outcomes: &'g [(Option<u32>, Outcome)],
+        options: &Options,
+    ) -> Prepared<'g> {
+        // Passes often leave their new nodes without recorded results.
+        // Partitions are completed where they are judged, which asks what was recorded.
+        let is_graph = pass.row().gives == Gives::Graph;
+        let completed = if is_graph { complete(before) } else { None };
+        let before = completed.map_or(Cow::Borrowed(before), Cow::Owned);
+        let known =
+            outcomes.iter().map(|(_, outcome)| if is_graph { outcome.completed_from(&before) } else { None });
+        let known: Vec<Option<Outcome>> = known.collect();
+        let outcomes = match known.iter().any(Option::is_some) {
+            true => {
+                let each = outcomes.iter().zip(known);
+                each.map(|((rank, given), known)| (*rank, known.unwrap_or_else(|| given.clone()))).collect()
+            }
+            false => Cow::Borrowed(outcomes),
+        };
+        match seen_through(pass, &before, &outcomes, options) {
+            None => Prepared { before, outcomes, seen: None },
+            Some(mut seen) => {
+                let before = Cow::Owned(std::mem::take(&mut seen.before));
+                let outcomes = Cow::Owned(std::mem::take(&mut seen.outcomes));
+                Prepared { before, outcomes, seen: Some(seen) }
+            }
+        }
+    }
+
+    /// The judgement with what it rests on.
+    fn finish(&self, judgement: Judgement, options: &Options) -> Judgement {
+        let Some(seen) = &self.seen else { return judgement };
+        let judgement = match &seen.misrecorded {
+            Some(call) => resting_on_a_record(judgement, call),
+            None => judgement,
+        };
+        match seen.calls_differ || !seen.assumed.is_empty() {
+            true => resting_on_bodies(judgement, &seen.assumed, options),
+            false => judgement,
+        }
+    }
+}
+
+/// A graph that some ranks had, and what came of it: each outcome with its ranks, none where it is for all.
+struct Side<'g> {
+    before: Cow<'g, Graph>,
+    outcomes: Vec<(Vec<u32>, Cow<'g, Outcome>)>,
+}
+
+/// The outcome on a rank, with the number of its graph before.
+type OfRank<'o> = (usize, Option<u32>, &'o Outcome);
 
 /// Judges graphs that are given: one for all ranks, or one per rank.
 pub(crate) fn judge_given(given: &family::Given) -> Result<Judgement, CannotJudge> {
     let &family::Given { before, config, pass, outcomes, options, .. } = given;
-    check_ranks(&before.world, &outcomes.iter().map(|(rank, outcome)| (*rank, outcome)).collect::<Vec<_>>())?;
-    let second = options.second_run.as_deref();
-    let policies = policies(config, false)?;
-    judge_by_accounts((before, None), pass, policies, outcomes, second, options, &mut |_| Again::default())
+    check_ranks(&before.world, outcomes)?;
+    let outcomes =
+        outcomes.iter().map(|(rank, outcome)| (rank.iter().copied().collect(), Cow::Borrowed(outcome)));
+    let side = Side { before: Cow::Borrowed(before), outcomes: outcomes.collect() };
+    let (policies, second) = (policies(config, false)?, options.second_run.as_deref());
+    judge_sides(vec![side], None, policies, second, pass, options, &mut |_| Again::default())
 }
 
-/// Judges outcomes by the names that their nodes have in the graph before, which is given with what follows from it where
-/// that is known. `second` is what a second run gave on the first rank, and `again` runs the pass on a first outcome.
-fn judge_by_accounts(
-    (before, analyzed): (&Graph, Option<&Arc<AnalyzedGraph>>),
-    pass: PassKind,
+/// Judges graphs that ranks had, and what came of them. `known`: the first graph, where it is analyzed already; `second`:
+/// what a second run gave on the first rank; `again`: what further runs gave, by the first outcome.
+fn judge_sides(
+    mut sides: Vec<Side>,
+    known: Option<&Arc<AnalyzedGraph>>,
     mut policies: Policies,
-    outcomes: &[(Option<u32>, Outcome)],
     second: Option<&Graph>,
+    pass: PassKind,
     options: &Options,
     again: &mut dyn FnMut(&Outcome) -> Again,
 ) -> Result<Judgement, CannotJudge> {
-    let as_given = as_given(&policies, before, outcomes.iter().map(|(_, outcome)| outcome), second);
-    let comparable = comparable(&mut policies, before, outcomes.iter().map(|(_, outcome)| outcome));
-    let comparable = comparable.map(|(before, after)| {
-        let ranks = outcomes.iter().map(|(rank, _)| *rank);
-        (before, ranks.zip(after).collect::<Vec<_>>())
-    });
-    let (before, outcomes) = match &comparable {
-        Some((written, outcomes)) => (Arc::new(AnalyzedGraph::new(written)), &outcomes[..]),
-        None => (analyzed.cloned().unwrap_or_else(|| Arc::new(AnalyzedGraph::new(before))), outcomes),
-    };
-    let pairs: Vec<_> = outcomes.iter().map(|(_, outcome)| (before.graph, &outcome.repaired)).collect();
+    let mut given_as = AsGiven::default();
+    let mut known = known.cloned();
+    for (at, side) in sides.iter_mut().enumerate() {
+        let outcomes = || side.outcomes.iter().map(|(_, outcome)| &**outcome);
+        let own = as_given(&policies, &side.before, outcomes(), second.filter(|_| at == 0));
+        given_as = if at == 0 { own } else { given_as.join(own) };
+        if let Some((before, after)) = comparable(&mut policies, &side.before, outcomes()) {
+            (side.before, known) = (Cow::Owned(before), None);
+            let places = side.outcomes.iter_mut().map(|(_, outcome)| outcome);
+            places.zip(after).for_each(|(place, outcome)| *place = Cow::Owned(outcome));
+        }
+    }
+    let befores: Vec<Arc<AnalyzedGraph>> = sides
+        .iter()
+        .map(|side| known.take().unwrap_or_else(|| Arc::new(AnalyzedGraph::new(&side.before))))
+        .collect();
+    let pairs: Vec<_> = sides
+        .iter()
+        .flat_map(|side| side.outcomes.iter().map(|(_, outcome)| (&*side.before, &outcome.repaired)))
+        .collect();
     let named =
         |account| pairs.iter().map(|(before, after)| rules::named_as(before, after, account)).collect();
     accounts::by_any_account(&pairs, named, |named| {
-        let given = outcomes.iter().map(|(_, outcome)| outcome);
-        let of_ranks: Vec<Cow<Outcome>> = given.zip(named).map(with_names).collect();
-        let ranks = outcomes.iter().map(|(rank, _)| *rank);
-        let of_ranks: Vec<(Option<u32>, &Outcome)> = ranks.zip(of_ranks.iter().map(|of| &**of)).collect();
-        let Some(&(_, first)) = of_ranks.first() else {
+        let given = sides.iter().flat_map(|side| side.outcomes.iter().map(|(_, outcome)| &**outcome));
+        let named: Vec<Cow<Outcome>> = given.zip(named).map(with_names).collect();
+        let mut of_ranks: Vec<OfRank> = Vec::new();
+        let ranks =
+            (0..).zip(&sides).flat_map(|(at, side)| side.outcomes.iter().map(move |(ranks, _)| (at, ranks)));
+        for ((at, ranks), outcome) in ranks.zip(&named) {
+            of_ranks.extend(ranks.is_empty().then_some((at, None, &**outcome)));
+            of_ranks.extend(ranks.iter().map(|&rank| (at, Some(rank), &**outcome)));
+        }
+        let (Some(&(_, _, first)), Some(before)) = (of_ranks.first(), befores.first()) else {
             return Err(CannotJudge::Pass("there is no outcome to judge".into()));
         };
         let after = AnalyzedGraph::new(&first.repaired);
-        both(&before, || before.faults(), || after.storages());
-        check_input(&before, pass)?;
-        let again = Again { as_given: as_given.clone(), ..again(first) };
-        Ok(judge_outcomes_with(before.clone(), after, pass, policies.clone(), &of_ranks, options, again))
+        both(before, || before.faults(), || after.storages());
+        befores.iter().try_for_each(|before| check_input(before, pass))?;
+        let again = Again { as_given: given_as.clone(), ..again(first) };
+        Ok(judge_outcomes_with(&befores, after, pass, policies.clone(), &of_ranks, options, again))
     })
 }
 
 /// Whether each graph stands in the place of its rank: there are no more of them than ranks, and what a graph records
 /// of its rank is its place, where that is recorded at all. (Files that all record one rank were made by one process.)
-fn check_ranks(world: &World, outcomes: &[(Option<u32>, &Outcome)]) -> Result<(), CannotJudge> {
+fn check_ranks<O: Borrow<Outcome>>(world: &World, outcomes: &[(Option<u32>, O)]) -> Result<(), CannotJudge> {
     let Some(world) = world.assume_mesh() else { return Ok(()) };
     let known = world.ranks.unwrap_or(1).max(1);
-    let ranked = || outcomes.iter().filter_map(|(rank, outcome)| Some(((*rank)?, *outcome)));
+    let ranked = || outcomes.iter().filter_map(|(rank, of)| Some(((*rank)?, of.borrow())));
     if let Some((rank, _)) = ranked().find(|(rank, _)| *rank >= known) {
         let why = format!("there is a graph for rank {rank}, and the world has {known} ranks");
         return Err(CannotJudge::Input(vec![why]));
@@ -428,8 +544,11 @@ pub(crate) fn judge_recorded_graphs(
         }
     }
     let mut outcomes = recorded_outcomes(recorded);
-    if !pass.row().takes_programs {
-        return judge_pair(&case.graph, config, &outcomes, options);
+    if pass.row().compares_values {
+        return match case.programs.is_empty() {
+            true => judge_pair(&case.graph, config, &outcomes, options),
+            false => judge_programs(case, config, &outcomes, options),
+        };
     }
     let (mut before, mut programs) = (case.graph.clone(), case.programs.clone());
     let given = || {
@@ -631,7 +750,7 @@ fn comparable<'o>(
 ) -> Option<(Graph, Vec<Outcome>)> {
     let after: Vec<&Graph> = outcomes.map(|outcome| &outcome.repaired).collect();
     let comparable = Comparable::new(before, &after, &policies.allowed)?;
-    policies.are_draws_ambiguous = comparable.are_draws_ambiguous;
+    policies.are_draws_ambiguous |= comparable.are_draws_ambiguous;
     let outcome = |repaired| Outcome { unrepaired: None, repaired };
     Some((comparable.before, comparable.after.into_iter().map(outcome).collect()))
 }
@@ -680,59 +799,78 @@ fn both<A: Send, B: Send>(
 
 /// Judges graphs as they are compared, with the calls opaque that what the input records contradicts.
 fn judge_outcomes_with<'a>(
-    before: Arc<AnalyzedGraph<'a>>,
+    befores: &[Arc<AnalyzedGraph<'a>>],
     after: AnalyzedGraph<'a>,
     pass: PassKind,
     policies: Policies,
-    outcomes: &[(Option<u32>, &'a Outcome)],
+    outcomes: &[OfRank<'a>],
     options: &Options,
     mut again: Again,
 ) -> Judgement {
-    let Some(note) = rules::contradicting_records(&before) else {
-        return judge_comparable(before, after, pass, policies, outcomes, options, again);
+    let notes: Vec<String> =
+        befores.iter().filter_map(|before| rules::contradicting_records(before)).collect();
+    if notes.is_empty() {
+        return judge_comparable(befores, after, pass, policies, outcomes, options, again);
+    }
+    let mut opaque: Vec<Graph> = befores.iter().map(|before| before.graph.clone()).collect();
+    let mut outcomes: Vec<(usize, Option<u32>, Outcome)> =
+        outcomes.iter().map(|&(number, rank, outcome)| (number, rank, outcome.clone())).collect();
+    for (number, before) in opaque.iter_mut().enumerate() {
+        let of_before = outcomes.iter_mut().filter(|(of, ..)| *of == number);
+        let graphs = of_before
+            .flat_map(|(.., of)| of.unrepaired.iter_mut().chain([&mut of.repaired]))
+            .chain(again.on_result.as_mut().filter(|_| number == 0));
+        make_opaque(before, graphs.collect());
+    }
+    let befores: Vec<Arc<AnalyzedGraph>> =
+        opaque.iter().map(|before| Arc::new(AnalyzedGraph::new(before))).collect();
+    let outcomes: Vec<OfRank> = outcomes.iter().map(|(number, rank, of)| (*number, *rank, of)).collect();
+    let Some(&(.., first)) = outcomes.first() else {
+        return refused(Code::NoOutcome.because("there is no outcome"));
     };
-    let mut opaque = before.graph.clone();
-    let mut outcomes: Vec<(Option<u32>, Outcome)> =
-        outcomes.iter().map(|&(rank, outcome)| (rank, outcome.clone())).collect();
-    let graphs = outcomes
-        .iter_mut()
-        .flat_map(|(_, outcome)| outcome.unrepaired.iter_mut().chain([&mut outcome.repaired]));
-    make_opaque(&mut opaque, graphs.chain(&mut again.on_result).collect());
-    let outcomes: Vec<(Option<u32>, &Outcome)> = outcomes.iter().map(|(rank, of)| (*rank, of)).collect();
-    let (before, after) = (
-        AnalyzedGraph::new(&opaque),
-        AnalyzedGraph::new(outcomes.first().map_or(&opaque, |(_, of)| &of.repaired)),
-    );
-    let mut judgement = judge_comparable(Arc::new(before), after, pass, policies, &outcomes, options, again);
-    judgement.notes.push(note);
+    let after = AnalyzedGraph::new(&first.repaired);
+    let mut judgement = judge_comparable(&befores, after, pass, policies, &outcomes, options, again);
+    judgement.notes.extend(notes);
     judgement
 }
 
 fn judge_comparable<'a>(
-    before: Arc<AnalyzedGraph<'a>>,
+    befores: &[Arc<AnalyzedGraph<'a>>],
     after: AnalyzedGraph<'a>,
     pass: PassKind,
     policies: Policies,
-    outcomes: &[(Option<u32>, &'a Outcome)],
+    outcomes: &[OfRank<'a>],
     options: &Options,
     again: Again,
 ) -> Judgement {
-    let before_in_order = in_order(before.graph, &before.edges);
-    let evaluators = match before_in_order {
-        true => evaluators(options),
+    let before_in_order = befores.iter().all(|before| in_order(before.graph, &before.edges));
+    let evaluators = match (before_in_order, evaluators(options)) {
+        // A proof follows one program for all ranks.
+        (true, asked) if befores.len() > 1 => {
+            let execute = asked.execute || asked.prove;
+            Evaluators { prove: false, execute, only_in_doubt: false, both: true, ..asked }
+        }
+        (true, asked) => asked,
         // Nothing executes a list that is not in order: what it means is defined by its repair.
-        false => Evaluators { prove: false, execute: false, ..evaluators(options) },
+        (false, asked) => Evaluators { prove: false, execute: false, ..asked },
     };
-    let given: Vec<Given> = outcomes
-        .iter()
-        .map(|&(rank, outcome)| Given {
-            rank: rank.or((outcomes.len() > 1).then_some(0)),
-            unrepaired: outcome.unrepaired.as_ref(),
-            after: &outcome.repaired,
-        })
-        .collect();
-    let evidence = |graph: RankGraph<'a>| {
-        let mut evidence = Evidence::of_ranks(before.clone(), graph, policies.clone());
+    let mut first = Some(Arc::new(after));
+    let mut graphs: Vec<(Arc<AnalyzedGraph<'a>>, RankGraph<'a>)> = Vec::new();
+    for (number, before) in befores.iter().enumerate() {
+        let of_before = outcomes.iter().filter(|(at, ..)| *at == number);
+        let given: Vec<Given> = of_before
+            .map(|&(_, rank, outcome)| Given {
+                rank: rank.or((outcomes.len() > 1).then_some(0)),
+                unrepaired: outcome.unrepaired.as_ref(),
+                after: &outcome.repaired,
+            })
+            .collect();
+        let Some(one) = given.first() else { continue };
+        let first = first.take().unwrap_or_else(|| Arc::new(AnalyzedGraph::new(one.after)));
+        graphs.extend(rules::distinct(&given, first).into_iter().map(|graph| (before.clone(), graph)));
+    }
+    let evidence = |(before, graph): (Arc<AnalyzedGraph<'a>>, RankGraph<'a>)| {
+        let mut evidence = Evidence::of_ranks(before, graph, policies.clone());
         let (side, after, nodes) = (&*evidence.before, &*evidence.after, &*evidence.correspondence);
         // The proof takes as long as all other evidence together.
         let mut evaluated = None;
@@ -745,7 +883,6 @@ fn judge_comparable<'a>(
         rules::prove_values(&mut evidence, evaluators, evaluated);
         evidence
     };
-    let graphs = rules::distinct(&given, Arc::new(after));
     let mut all: Vec<Evidence> = threads::map(graphs, evidence);
     let mut notes = rules::execute_values(&mut all, evaluators);
     let Some((first, _)) = all.split_first_mut() else {

@@ -125,7 +125,10 @@ fn figures(config: &Config) -> usize {
 }
 
 /// The graph before of every rank.
-fn graphs_of_ranks<'g>(graph: &'g Graph, programs: &'g [Program]) -> Result<Vec<&'g Graph>, CannotJudge> {
+pub(super) fn graphs_of_ranks<'g>(
+    graph: &'g Graph,
+    programs: &'g [Program],
+) -> Result<Vec<&'g Graph>, CannotJudge> {
     let unfit = |why: String| CannotJudge::Input(vec![why]);
     let world = graph.world.assume_mesh().and_then(|world| world.ranks);
     let world = world.ok_or_else(|| unfit("ranks with graphs of their own need a world".to_string()))?;
@@ -190,7 +193,8 @@ fn other_orders(evidence: &Evidence) -> Vec<(u32, Vec<String>)> {
 /// Ranks (none: all of them), the graph that they had and the one that they have now.
 pub type OfRanks<'g> = (Vec<u32>, &'g Graph, &'g Graph);
 
-/// Who has which of the recorded outcomes.
+/// Who has which of the recorded outcomes: what is recorded for one rank holds for all that have its graph and no
+/// record of their own, what is recorded for no rank for all of them; ranks of whose graph nothing is recorded keep it.
 pub fn ranks_recorded<'g>(
     graph: &'g Graph,
     programs: &'g [Program],
@@ -201,12 +205,13 @@ pub fn ranks_recorded<'g>(
         false => graphs_of_ranks(graph, programs)?,
     };
     let mut ranks: Vec<OfRanks> = Vec::new();
+    let mut of_all = None;
     for (rank, outcome) in outcomes {
         let graph = match (rank, programs.is_empty()) {
             (_, true) => graph,
             (None, false) => {
-                let why = "the outcome does not say of which rank it is (`--- after rank N`)";
-                return Err(CannotJudge::Pass(why.to_string()));
+                of_all = Some(&outcome.repaired);
+                continue;
             }
             (Some(rank), false) => of_rank.get(*rank as usize).copied().ok_or_else(|| {
                 let why = format!("there is no rank {rank}: the world has {} ranks", of_rank.len());
@@ -220,9 +225,10 @@ pub fn ranks_recorded<'g>(
         if outcomes.iter().any(|(recorded, _)| *recorded == Some(rank)) {
             continue;
         }
-        match ranks[..recorded].iter_mut().find(|(_, before, _)| std::ptr::eq(*before, graph)) {
+        let known = if of_all.is_some() { ranks.len() } else { recorded };
+        match ranks[..known].iter_mut().find(|(_, before, _)| std::ptr::eq(*before, graph)) {
             Some(known) => known.0.push(rank),
-            None => ranks.push((vec![rank], graph, graph)),
+            None => ranks.push((vec![rank], graph, of_all.unwrap_or(graph))),
         }
     }
     Ok(ranks)

@@ -269,6 +269,10 @@ fn same_packing(evidence: &Evidence, rule: &'static str) -> Checked {
     if distinct.len() < 2 {
         return Checked::Findings(Vec::new());
     }
+    if evidence.ranks.iter().any(|outcome| !Arc::ptr_eq(&outcome.before, &evidence.before)) {
+        let why = "the ranks ran graphs of their own before the pass, which are compared by execution only";
+        return Checked::undecided(Code::PayloadNotKnown, why);
+    }
     let packed: Vec<Packing> =
         threads::map(distinct.iter().collect(), |(_, side)| proved::packing(&evidence.before, side));
     let (first, rest) = match packed.split_first() {

@@ -12,6 +12,8 @@ use std::sync::Arc;
 pub struct RankOutcome<'a> {
     /// The global rank.
     pub rank: u32,
+    /// Its graph before. Ranks with the same graph share it.
+    pub before: Arc<AnalyzedGraph<'a>>,
     /// Its graph after repair. Ranks with the same graph share it.
     pub side: Arc<AnalyzedGraph<'a>>,
     /// What became of what on this rank.
@@ -101,6 +103,7 @@ impl<'a> Evidence<'a> {
     pub fn outcomes(&self) -> impl Iterator<Item = RankOutcome<'a>> {
         let outcome = |&rank: &u32| RankOutcome {
             rank,
+            before: self.before.clone(),
             side: self.after.clone(),
             correspondence: self.correspondence.clone(),
         };

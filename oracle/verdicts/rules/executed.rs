@@ -42,12 +42,25 @@ pub struct Clear {
     pub would: Option<Numerics>,
 }
 
-/// How both graphs are run: with inputs with which the graph before does.
+/// How both graphs are run: with inputs with which the graphs before do.
 fn options(evidence: &Evidence, limit: u64) -> Options {
-    let before = &evidence.before;
-    let storages = before.storages();
-    let bounds = Bounds::of(before.graph, &before.ops, &|input| storages.shows_written(input));
+    let bounds = befores(evidence).into_iter().flat_map(|before| {
+        let storages = before.storages();
+        Bounds::of(before.graph, &before.ops, &|input| storages.shows_written(input))
+    });
+    let bounds = bounds.collect();
     Options { max_elements: limit, bounds, ..Options::default() }
+}
+
+/// The distinct graphs before of all ranks.
+fn befores<'e, 'a>(evidence: &'e Evidence<'a>) -> Vec<&'e AnalyzedGraph<'a>> {
+    let mut all = vec![&*evidence.before];
+    for outcome in &evidence.ranks {
+        if !all.iter().any(|known| std::ptr::eq(*known, &*outcome.before)) {
+            all.push(&outcome.before);
+        }
+    }
+    all
 }
 
 /// Executes both graphs, which may touch so many elements.
@@ -57,8 +70,8 @@ pub(super) fn execute(evidence: &Evidence, limit: u64, question: Question) -> Ex
         Err(why) => return (vec![(ValueMethod::Concrete, ValueResult::Unknown(why))], Clear::default()),
     };
     let options = options(evidence, limit);
-    let before = std::slice::from_ref(&prepared.before);
-    let pair = Pair { before, after: &prepared.after, world: &prepared.world, options: &options };
+    let Prepared { before, after, world } = &prepared;
+    let pair = Pair { before, after, world, options: &options };
     let answers = pair.ask(question);
     let numbers = prepared.answer(evidence, &answers, &answers.numbers);
     let name = |place: &Place| subject([evidence.after.graph, evidence.before.graph], place).0;
@@ -114,6 +127,10 @@ pub(super) fn execute_at_sizes(
     limit: u64,
     question: Question,
 ) -> Option<(ValueMethod, ValueResult)> {
+    // Symbols of one name may have other values on ranks that ran other graphs.
+    if befores(evidence).len() > 1 {
+        return None;
+    }
     let sides: Vec<&AnalyzedGraph> = match evidence.ranks.as_slice() {
         [] | [_] => vec![&*evidence.after],
         ranks => ranks.iter().map(|outcome| &*outcome.side).collect(),
@@ -125,9 +142,10 @@ pub(super) fn execute_at_sizes(
         (sized.own, sized.own_ranks) = (evidence.own.clone(), evidence.own_ranks.clone());
         sized.ranks = std::iter::zip(&evidence.ranks, &after)
             .map(|(outcome, graph)| RankOutcome {
+                rank: outcome.rank,
+                before: sized.before.clone(),
                 side: Arc::new(AnalyzedGraph::new(graph)),
                 correspondence: outcome.correspondence.clone(),
-                ..*outcome
             })
             .collect();
         let (mut results, _) = execute(&sized, limit, question);
@@ -149,9 +167,8 @@ pub(super) fn nearness(evidence: &Evidence, limit: u64, level: Numerics, most: f
     let ask = |evidence: &Evidence| {
         let options = options(evidence, limit);
         let prepared = Prepared::new(evidence).ok()?;
-        let before = std::slice::from_ref(&prepared.before);
-        Pair { before, after: &prepared.after, world: &prepared.world, options: &options }
-            .nearness(level, most)
+        let Prepared { before, after, world } = &prepared;
+        Pair { before, after, world, options: &options }.nearness(level, most)
     };
     match loosened::graphs(evidence, Numerics::Contraction) {
         None => ask(evidence),
@@ -161,14 +178,14 @@ pub(super) fn nearness(evidence: &Evidence, limit: u64, level: Numerics, most: f
 
 struct Prepared<'e> {
     world: World,
-    before: Program<'e>,
+    before: Vec<Program<'e>>,
     after: Vec<Program<'e>>,
 }
 
 impl<'e> Prepared<'e> {
     fn new(evidence: &'e Evidence) -> Result<Prepared<'e>, Reason> {
-        let before = &evidence.before;
-        let world = before
+        let world = evidence
+            .before
             .graph
             .world
             .assume_mesh()
@@ -178,14 +195,14 @@ impl<'e> Prepared<'e> {
             let why = format!("{ranks} ranks; at most {MOST_RANKS} are executed");
             return Err(Code::TooManyRanks.because(why));
         }
-        let sides: Vec<&AnalyzedGraph> = match evidence.ranks.len() {
-            0 | 1 => vec![&*evidence.after],
+        let (befores, sides): (Vec<&AnalyzedGraph>, Vec<&AnalyzedGraph>) = match evidence.ranks.len() {
+            0 | 1 => (vec![&*evidence.before], vec![&*evidence.after]),
             _ => (0..ranks)
                 .map(|rank| {
                     let outcome = evidence.ranks.iter().find(|r| r.rank == rank);
                     let missing =
                         || Code::RanksNotGiven.because(format!("the graph of rank {rank} was not given"));
-                    outcome.map(|r| &*r.side).ok_or_else(missing)
+                    outcome.map(|r| (&*r.before, &*r.side)).ok_or_else(missing)
                 })
                 .collect::<Result<_, _>>()?,
         };
@@ -198,15 +215,14 @@ impl<'e> Prepared<'e> {
                 .map_err(|failure| Code::from(&failure).because(describe_failure(&|_| side.graph, &failure)))
         };
         // One program serves ranks that run one graph.
-        let sides = match sides.split_first() {
-            Some((&first, others)) if others.iter().all(|&side| std::ptr::eq(side, first)) => vec![first],
-            _ => sides,
+        let programs = |sides: Vec<&'e AnalyzedGraph>| match sides.split_first() {
+            Some((&first, others)) if others.iter().all(|&side| std::ptr::eq(side, first)) => {
+                program(first).map(|only| vec![only])
+            }
+            _ => sides.into_iter().map(program).collect(),
         };
-        Ok(Prepared {
-            before: program(before)?,
-            after: sides.into_iter().map(program).collect::<Result<_, _>>()?,
-            world,
-        })
+        let (before, after) = (programs(befores)?, programs(sides)?);
+        Ok(Prepared { before, after, world })
     }
 
     fn answer(
@@ -219,7 +235,8 @@ impl<'e> Prepared<'e> {
         let (before, after) = match runs {
             Ok(runs) => runs,
             Err(Stopped::Before(failure)) => {
-                let why = format!("before: {}", describe_failure(&|_| evidence.before.graph, failure));
+                let why =
+                    format!("before: {}", describe_failure(&|rank| graph_before(evidence, rank), failure));
                 return ValueResult::Unknown(Code::from(failure).because(why));
             }
             Err(Stopped::After(failure)) => return failed(&after_of, failure, self.after.len()),
@@ -278,6 +295,12 @@ pub(super) fn bakes_rank(evidence: &Evidence) -> bool {
 fn graph_on<'a>(evidence: &Evidence<'a>, rank: u32) -> &'a Graph {
     let own = evidence.ranks.iter().find(|outcome| outcome.rank == rank);
     own.map_or(evidence.after.graph, |outcome| outcome.side.graph)
+}
+
+/// The graph before that a rank ran.
+fn graph_before<'a>(evidence: &Evidence<'a>, rank: u32) -> &'a Graph {
+    let own = evidence.ranks.iter().find(|outcome| outcome.rank == rank);
+    own.map_or(evidence.before.graph, |outcome| outcome.before.graph)
 }
 
 /// The graph of a rank.
@@ -373,8 +396,8 @@ fn new_hazards(evidence: &Evidence, before: &Run, after: &Run) -> Vec<ValueDiffe
         let hazard = Hazard { rank: 0, ..*hazard };
         hazard.describe(|id| graph.name(id)).trim_start_matches("rank 0: ").to_string()
     };
-    let p = evidence.before.graph;
-    let excused: Vec<String> = before.hazards.iter().map(|hazard| words(p, hazard)).collect();
+    let of_before = before.hazards.iter().map(|hazard| words(graph_before(evidence, hazard.rank), hazard));
+    let excused: Vec<String> = of_before.collect();
     let mut told: Vec<ValueDifference> = Vec::new();
     for hazard in &after.hazards {
         let q = graph_on(evidence, hazard.rank);

@@ -7,8 +7,8 @@
 //! waits at the first launch of a group that is not complete; the report says what every other rank of the group did at
 //! that number: launched it too (and how far that came), launched something else, has not come to it, or left no dump.
 //!
-//! A dump is a moment. That a rank has not come to a collective may be because it was slow; only what is launched
-//! differently, and what the watchdog gave up, is told as a fault.
+//! A dump is a moment. That a rank has not come to a collective may be because it was slow; faults are what is launched
+//! differently, what the watchdog gave up, and a rank without a dump: every live process writes one.
 //!
 //! The record is a ring that loses its beginning, and a writer may leave completed launches out: a number that is lower
 //! than what a rank recorded is *not known*, never *missing*, and the first launch of such a record, of which a part
@@ -57,6 +57,8 @@ pub struct FlightRank {
 pub struct Flights {
     /// The process groups, in order of first use.
     pub groups: Vec<FlightGroup>,
+    /// The ranks of the job's groups, used or not, that left no dump.
+    pub missing: Vec<u32>,
     /// What each rank recorded.
     pub ranks: BTreeMap<u32, FlightRank>,
 }
@@ -130,6 +132,9 @@ impl Flights {
             }
             flights.ranks.insert(rank, of);
         }
+        let listed = dumps.values().flat_map(|dump| dump.groups.iter().flat_map(|group| &group.ranks));
+        let missing: BTreeSet<u32> = listed.copied().filter(|rank| !dumps.contains_key(rank)).collect();
+        flights.missing = missing.into_iter().collect();
         flights
     }
 
@@ -180,6 +185,8 @@ fn members(name: &str, rank: u32, dump: &FlightDump, dumps: &BTreeMap<u32, Fligh
 pub struct Part {
     /// The rank.
     pub rank: u32,
+    /// Whether it has not come to it.
+    pub is_behind: bool,
     /// In words.
     pub words: String,
 }
@@ -202,6 +209,8 @@ pub struct Meeting {
 /// What the dumps show.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct FlightReport {
+    /// The ranks that left no dump.
+    pub missing: Vec<u32>,
     /// On each group the first number at which ranks launched different collectives.
     pub mismatches: Vec<Meeting>,
     /// The collectives at which some rank waits.
@@ -217,10 +226,12 @@ pub struct FlightReport {
 }
 
 impl FlightReport {
-    /// Whether what is recorded is in order: all is over and agrees. `None` where that cannot be said: a rank waits,
-    /// and the dumps do not say whether it would have gone on.
+    /// Whether what is recorded is in order: every rank left a dump, and all is over and agrees. `None` where that
+    /// cannot be decided: a rank waits, and the dumps do not say whether it would have gone on.
     pub fn is_in_order(&self) -> Option<bool> {
-        let is_wrong = !self.mismatches.is_empty() || self.waits.iter().any(|wait| wait.is_given_up);
+        let is_wrong = !self.missing.is_empty()
+            || !self.mismatches.is_empty()
+            || self.waits.iter().any(|wait| wait.is_given_up);
         let is_open = !self.waits.is_empty() || !self.messages.is_empty() || self.lacks_progress;
         match (is_wrong, is_open || self.compared == 0) {
             (true, _) => Some(false),
@@ -232,7 +243,7 @@ impl FlightReport {
 
 /// Compares the dumps of all ranks.
 pub fn judge(flights: &Flights) -> FlightReport {
-    let mut report = FlightReport::default();
+    let mut report = FlightReport { missing: flights.missing.clone(), ..FlightReport::default() };
     // For each rank and group its collectives by number. Of equal numbers (the ring was reset) the last one counts.
     let by_number: BTreeMap<(usize, u32), BTreeMap<i64, &Launched>> = {
         let mut all: BTreeMap<(usize, u32), BTreeMap<i64, &Launched>> = BTreeMap::new();
@@ -315,28 +326,34 @@ fn meeting(
     let mut is_given_up = false;
     let part = |&rank: &u32| {
         let Some(of) = flights.ranks.get(&rank) else {
-            return Part { rank, words: "no dump".to_string() };
+            return Part { rank, is_behind: true, words: "no dump".to_string() };
         };
         let own = by_number.get(&(group, rank));
         if let Some(launch) = own.and_then(|own| own.get(&number)) {
             is_given_up |= of.is_given_up(launch);
-            return Part { rank, words: format!("{launch}: {}", of.progress(launch)) };
+            return Part { rank, is_behind: false, words: format!("{launch}: {}", of.progress(launch)) };
         }
-        let words = match (own.and_then(|own| own.first_key_value()), of.collectives(group).next_back()) {
-            (Some((&first, _)), _) if number < first => "not known: its record begins later".to_string(),
-            (Some(_), Some(last)) if number < last.number => {
-                "not known: its record has later ones only (completed ones may be left out)".to_string()
-            }
-            (Some(_), Some(last)) => {
-                let progress = of.progress(last);
-                format!("has not come to it; its last on this group is {}, {last}: {progress}", last.number)
-            }
-            _ if of.lost > 0 => {
-                "not known: its record has nothing on this group, and its beginning is lost".to_string()
-            }
-            _ => "has not come to it: it launched nothing on this group".to_string(),
-        };
-        Part { rank, words }
+        let is_unknown = |words: &str| (false, words.to_string());
+        let (is_behind, words) =
+            match (own.and_then(|own| own.first_key_value()), of.collectives(group).next_back()) {
+                (Some((&first, _)), _) if number < first => is_unknown("not known: its record begins later"),
+                (Some(_), Some(last)) if number < last.number => {
+                    is_unknown("not known: its record has later ones only (completed ones may be left out)")
+                }
+                (Some(_), Some(last)) => {
+                    let progress = of.progress(last);
+                    let number = last.number;
+                    (
+                        true,
+                        format!("has not come to it; its last on this group is {number}, {last}: {progress}"),
+                    )
+                }
+                _ if of.lost > 0 => {
+                    is_unknown("not known: its record has nothing on this group, and its beginning is lost")
+                }
+                _ => (true, "has not come to it: it launched nothing on this group".to_string()),
+            };
+        Part { rank, is_behind, words }
     };
     let parts = members.iter().map(part).collect();
     Meeting { group, number, mismatch, is_given_up, parts }

@@ -123,11 +123,13 @@ fn what_is_lost_is_not_missing() {
     // A rank without a dump, and one that used nothing.
     let report = judge(&flights(&[(0, early.clone())]));
     assert_eq!(report.waits[0].parts[1].words, "no dump");
-    assert_eq!(report.is_in_order(), None);
+    assert_eq!((report.is_in_order(), &report.missing[..]), (Some(false), &[1][..]));
     let report = judge(&flights(&[(0, early), (1, dump("", DP, 0))]));
     assert_eq!(report.waits[0].parts[1].words, "has not come to it: it launched nothing on this group");
-    // Nothing is compared where each rank is alone.
-    assert_eq!(judge(&flights(&[(1, late)])).is_in_order(), None);
+    assert_eq!((report.is_in_order(), report.waits[0].parts[1].is_behind), (None, true));
+    // What is complete on every rank that left a dump says nothing of the others.
+    let report = judge(&flights(&[(1, late)]));
+    assert_eq!((report.is_in_order(), &report.missing[..]), (Some(false), &[0][..]));
 }
 
 #[test]

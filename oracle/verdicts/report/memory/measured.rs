@@ -35,6 +35,17 @@ impl<'o> Measured<'o> {
         self.devices.iter().map(|device| device.faults.len()).sum()
     }
 
+    /// Whether an allocation failed for want of memory.
+    pub fn ran_out(&self) -> bool {
+        self.devices.iter().any(|device| !device.out_of_memory.is_empty())
+    }
+
+    /// A failed allocation: how much was asked for, and where.
+    pub fn ran_out_at(&self, device: usize, event: usize) -> String {
+        let (bytes, place) = self.event(device, event);
+        format!("event {event}: out of memory, {bytes} bytes were asked for ({place})")
+    }
+
     /// Forgets all faults but the first.
     pub fn stop_at_first_fault(&mut self) {
         let mut left = 1;
@@ -118,8 +129,7 @@ impl<'o> Measured<'o> {
         row("held before", Peak { bytes: device.before.bytes, event: None }, false);
         row("held at the end", Peak { bytes: device.end.bytes, event: None }, false);
         for &event in &device.out_of_memory {
-            let (bytes, place) = self.event(i, event);
-            let _ = writeln!(text, "  event {event}: out of memory, {bytes} bytes were asked for ({place})");
+            let _ = writeln!(text, "  {}", self.ran_out_at(i, event));
         }
         if device.pending.blocks > 0 {
             let (blocks, bytes) = (device.pending.blocks, device.pending.bytes);
