@@ -69,6 +69,11 @@ impl OpInfo {
         self.effect && !matches!(self.kind, Kind::Resize | Kind::Sync(_))
     }
 
+    /// Whether all that it does is to check what it takes: a value, or the metadata and sizes of a tensor.
+    pub fn asserts(&self) -> bool {
+        self.kind == Kind::Assert || (self.kind == Kind::Effect && self.target.starts_with("aten."))
+    }
+
     /// How it orders streams.
     pub fn sync(&self) -> Option<Sync> {
         match self.kind {

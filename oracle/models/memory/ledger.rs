@@ -164,6 +164,17 @@ impl Ledger {
         }
     }
 
+    /// The most bytes that each storage has in its life, on whatever device.
+    pub fn largest_sizes(&self) -> Vec<Result<i64, NoSize>> {
+        let count = |bytes: Result<Bytes, NoSize>| bytes.map(|bytes| bytes.count);
+        let mut sizes: Vec<_> = self.entries.iter().map(|entry| count(entry.bytes)).collect();
+        for resize in &self.resizes {
+            let size = &mut sizes[resize.storage as usize];
+            *size = (*size).and_then(|known| Ok(known.max(count(resize.bytes)?)));
+        }
+        sizes
+    }
+
     /// The storages that a node shows, each once: indices into [`Ledger::entries`].
     pub fn shown(&self, node: NodeId) -> &[u32] {
         let row = self.first.get(node.index()).zip(self.first.get(node.index() + 1));

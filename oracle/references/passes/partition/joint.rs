@@ -320,11 +320,12 @@ impl Joint {
         }
     }
 
-    /// Whether `id` belongs in the backward graph by its tag, or because it writes and is tagged backward.
+    /// Whether `id` belongs in the backward graph by its tag, or because it writes or acts and is tagged backward.
     pub fn must_be_backward(&self, id: NodeId) -> bool {
         match self.tags(id).placement {
             Placement::MustBeBackward => true,
-            Placement::Backward => self.target(id).mutable,
+            // In PyTorch the effects of backward take tokens that are tangents. Without tokens the tag alone says it.
+            Placement::Backward => self.target(id).mutable || self.target(id).acts_outside,
             _ => false,
         }
     }

@@ -2,7 +2,7 @@
 
 use super::operators::Membership;
 use crate::graph::{Graph, NodeId, Op};
-use crate::ops::{OpInfo, Ops};
+use crate::ops::{Kind, OpInfo, Ops};
 
 /// Functions that act although their schema says nothing of it. Sources: `torch.fx.node._side_effectful_functions`
 /// with what `torch.distributed._functional_collectives` adds to it.
@@ -65,6 +65,8 @@ pub struct Target {
     pub lift_fresh: bool,
     /// `with_effects`.
     pub with_effects: bool,
+    /// It acts on something outside the graph, such as a log, and is known to.
+    pub acts_outside: bool,
     /// A higher-order operator that functionalizes a kernel which writes to some of its arguments.
     pub wrapper: Option<Wrapper>,
     /// `all_gather_into_tensor`.
@@ -128,6 +130,7 @@ impl Target {
             cat: packet == "aten.cat",
             lift_fresh: matches!(name, "aten.lift_fresh.default" | "aten.lift_fresh_copy.default"),
             with_effects,
+            acts_outside: with_effects || info.is_some_and(|info| info.effect && info.kind == Kind::Opaque),
             wrapper: match name {
                 "higher_order.auto_functionalized" => Some(Wrapper::First),
                 "higher_order.auto_functionalized_v2" => Some(Wrapper::Second),

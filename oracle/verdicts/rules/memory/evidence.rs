@@ -1,14 +1,15 @@
 //! What memory rules see: the graph in the order to run in, the replay of its storages, and the claim.
 
+use crate::analysis::storages::{Part, StorageIndex};
 use crate::case::{Claim, ClaimedLife};
-use crate::graph::{Graph, NodeId};
+use crate::graph::{Graph, NodeId, Op};
 use crate::memory::profile::{not_placeholder, recorded_ledger};
 use crate::memory::replay::{Facts, Options, replay_ledger};
 use crate::memory::strategy::Reference;
 use crate::memory::{Devices, Ledger, MemoryFault, Replay, Steps, profile};
-use crate::rules::{Checked, Code, Finding, NodeMention, Stage};
+use crate::rules::{Checked, Code, Finding, NodeMention, Reason, Stage};
 use fixedbitset::FixedBitSet;
-use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
 
 /// By which count claimed numbers are measured.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -47,6 +48,8 @@ pub struct MemoryEvidence<'a> {
     pub facts: Facts<'a>,
     /// The storages of the run time.
     pub replay: Result<Replay, MemoryFault>,
+    /// The nodes of the steps.
+    pub calls: Vec<NodeId>,
     /// Storages that may or may not be shared.
     uncertain: FixedBitSet,
 }
@@ -60,7 +63,12 @@ pub(super) struct Resolved {
     pub node: NodeId,
     /// Whether the storage begins there.
     pub owner: bool,
+    /// Whether the name can stand for no other storage.
+    pub certain: bool,
 }
+
+/// The claimed life of each storage that the claim names, by storage.
+pub(super) type StorageLives<'c> = BTreeMap<usize, (&'c ClaimedLife, Resolved)>;
 
 impl<'a> MemoryEvidence<'a> {
     /// Gathers the evidence.
@@ -76,7 +84,8 @@ impl<'a> MemoryEvidence<'a> {
         }
         let options = Options { devices, unbacked: config.unbacked, donated: &donated };
         let replay = replay_ledger(&facts, ledger, options, &Reference);
-        MemoryEvidence { graph, claim, config, devices, facts, replay, uncertain }
+        let calls = graph.ids().filter(|&id| graph.node(id).op == Op::Call).collect();
+        MemoryEvidence { graph, claim, config, devices, facts, replay, calls, uncertain }
     }
 
     /// What the replay rests on, for people.
@@ -128,9 +137,19 @@ impl<'a> MemoryEvidence<'a> {
         }
     }
 
+    /// The name of the node that makes a storage.
+    pub(super) fn owner(&self, storage: usize) -> &str {
+        self.graph.name(self.facts.storages.storage(StorageIndex(storage as u32)).by)
+    }
+
     /// Whether it is known what shares a storage.
     pub(super) fn is_certain(&self, storage: usize) -> bool {
         !self.uncertain.contains(storage)
+    }
+
+    /// Whether a storage changes its size.
+    pub(super) fn has_resizes(&self) -> bool {
+        self.replay.as_ref().is_ok_and(|replay| !replay.ledger.resizes.is_empty())
     }
 
     /// Whether anything is uncertain.
@@ -139,52 +158,63 @@ impl<'a> MemoryEvidence<'a> {
     }
 
     /// The claimed lives, if lives of the run time's storages are claimed.
-    pub(super) fn lives(&self) -> Result<(&Replay, &'a [ClaimedLife]), Checked> {
-        let Some(lives) = &self.claim.lives else { return Err(not_claimed("the lives of storages")) };
-        if self.config.counting == Counting::Recorded {
-            return Err(Checked::NotChecked(
+    pub(super) fn lives(&self) -> Result<&'a [ClaimedLife], Checked> {
+        match &self.claim.lives {
+            None => Err(not_claimed("the lives of storages")),
+            Some(_) if self.config.counting == Counting::Recorded => Err(Checked::NotChecked(
                 "the claim counts recorded storages, not those of the run time".into(),
-            ));
+            )),
+            Some(lives) => Ok(lives),
         }
-        Ok((self.truth()?, lives))
     }
 
-    /// The storage that a claimed name stands for.
-    pub(super) fn resolve(&self, name: &str) -> Option<Resolved> {
-        let exact = self.graph.find(name).map(|node| (node, 0));
-        let (node, place) = exact.or_else(|| {
+    /// The place that a claimed name stands for: a node, and which of its tensors.
+    fn place(&self, name: &str) -> Option<(NodeId, usize)> {
+        self.graph.find(name).map(|node| (node, 0)).or_else(|| {
             let (node, place) = name.rsplit_once('.')?;
-            Some((self.graph.find(node)?, place.parse::<usize>().ok()?))
-        })?;
-        let &[part] = self.facts.storages.parts(node, place) else { return None };
-        let storage = part.storage.index();
-        let info = self.facts.storages.storage(part.storage);
-        Some(Resolved { storage, node, owner: info.by == node && info.place as usize == place })
+            Some((self.graph.find(node)?, place.parse().ok()?))
+        })
     }
 
-    /// Of each storage the index of the claimed life that speaks for it: its owner's, else the first.
-    pub(super) fn speakers(&self, lives: &[ClaimedLife]) -> FxHashMap<usize, usize> {
-        let mut speakers: FxHashMap<usize, usize> = FxHashMap::default();
-        for (i, life) in lives.iter().enumerate() {
-            if let Some(resolved) = self.resolve(&life.name) {
-                let slot = speakers.entry(resolved.storage).or_insert(i);
-                if resolved.owner {
-                    *slot = i;
-                }
+    /// The storages that a claimed name may stand for; none if it names no tensor.
+    pub(super) fn parts(&self, name: &str) -> &[Part] {
+        self.place(name).map_or(&[], |(node, place)| self.facts.storages.parts(node, place))
+    }
+
+    /// The storage that a claimed name stands for: the one that begins there, else the only one that it shows.
+    /// `None` if the name shows none, or may show several that begin elsewhere.
+    pub(super) fn resolve(&self, name: &str) -> Option<Resolved> {
+        let (node, place) = self.place(name)?;
+        let parts = self.parts(name);
+        let begins = |part: &&Part| {
+            let info = self.facts.storages.storage(part.storage);
+            (info.by, info.place as usize) == (node, place)
+        };
+        let own = parts.iter().find(begins);
+        let part = own.or(if let [part] = parts { Some(part) } else { None })?;
+        let certain = part.certain && parts.len() == 1;
+        Some(Resolved { storage: part.storage.index(), node, owner: own.is_some(), certain })
+    }
+
+    /// One life for each storage, whichever of its names the claim uses. Of several names the one that counts bytes
+    /// stands for the storage, of these the one where the storage begins, and of these the first.
+    pub(super) fn storage_lives(&self, lives: &'a [ClaimedLife]) -> StorageLives<'a> {
+        let mut found = StorageLives::new();
+        let rank = |life: &ClaimedLife, resolved: Resolved| (life.bytes > 0, resolved.owner);
+        for life in lives {
+            let Some(resolved) = self.resolve(&life.name) else { continue };
+            let known = found.entry(resolved.storage).or_insert((life, resolved));
+            if rank(life, resolved) > rank(known.0, known.1) {
+                *known = (life, resolved);
             }
         }
-        speakers
-    }
-
-    /// The node of a step.
-    pub(super) fn node_of(&self, replay: &Replay, step: u32) -> Option<NodeId> {
-        replay.steps.steps.get(step as usize).map(|step| step.node)
+        found
     }
 
     /// "step 3 (relu)".
-    pub(super) fn step(&self, replay: &Replay, step: u32) -> String {
-        match self.node_of(replay, step) {
-            Some(node) => format!("step {step} ({})", self.graph.name(node)),
+    pub(super) fn step(&self, step: u32) -> String {
+        match self.calls.get(step as usize) {
+            Some(&node) => format!("step {step} ({})", self.graph.name(node)),
             None => format!("step {step}"),
         }
     }
@@ -214,10 +244,40 @@ pub(super) fn not_claimed(what: &str) -> Checked {
     Checked::NotChecked(format!("{what} are not claimed"))
 }
 
-/// Findings, or doubts where there are none.
-pub(super) fn found(findings: Vec<Finding>, doubts: Vec<String>) -> Checked {
-    match (findings.is_empty(), doubts.first()) {
-        (true, Some(doubt)) => Checked::undecided(Code::MayShareMemory, doubt),
-        _ => Checked::Findings(findings),
+/// What a rule finds, and why it is undecided where it finds nothing.
+#[derive(Default)]
+pub(super) struct Found {
+    pub findings: Vec<Finding>,
+    pub doubt: Option<Reason>,
+}
+
+impl Found {
+    /// Adds a finding, or a doubt if it holds only where memory is not shared.
+    pub(super) fn add(&mut self, is_certain: bool, finding: Finding) {
+        match is_certain {
+            true => self.findings.push(finding),
+            false => self.doubt(&finding.title),
+        }
+    }
+
+    /// Adds what may be wrong if memory is shared.
+    pub(super) fn doubt(&mut self, what: &str) {
+        let why = || Code::MayShareMemory.because(format!("{what}; but memory may be shared"));
+        self.doubt.get_or_insert_with(why);
+    }
+
+    pub(super) fn checked(self) -> Checked {
+        Checked::found(self.findings, self.doubt)
     }
 }
+
+/// What is known, or the rule is not checked.
+macro_rules! known {
+    ($found:expr) => {
+        match $found {
+            Ok(found) => found,
+            Err(unchecked) => return unchecked,
+        }
+    };
+}
+pub(super) use known;

@@ -1,133 +1,104 @@
 //! Rules about the lives of storages: allocated in time, freed once, late enough, and at all.
 
-use super::evidence::{MemoryEvidence, Resolved, found};
+use super::evidence::{Found, MemoryEvidence, known};
 use crate::analysis::Edges;
 use crate::analysis::topological::violations;
 use crate::case::ClaimedLife;
+use crate::graph::{NodeId, Op};
 use crate::memory::Held;
-use crate::rules::{Checked, Finding};
-use rustc_hash::FxHashMap;
-
-macro_rules! claimed {
-    ($evidence:expr) => {
-        match $evidence.lives() {
-            Ok(found) => found,
-            Err(unchecked) => return unchecked,
-        }
-    };
-}
+use crate::rules::Checked;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Allocated before use, defined once.
 pub(super) fn alloc_before_use(evidence: &MemoryEvidence) -> Checked {
     const RULE: &str = "memory/alloc-before-use";
     let graph = evidence.graph;
-    let mut findings: Vec<Finding> = violations(graph, &Edges::new(graph))
-        .into_iter()
-        .map(|violation| evidence.finding(RULE, violation.describe(graph), [violation.node()]))
-        .collect();
-    let Ok((replay, lives)) = evidence.lives() else {
-        return match findings.is_empty() && evidence.claim.order.is_none() {
-            true => claimed_nothing(evidence),
-            false => Checked::Findings(findings),
-        };
+    let mut found = Found::default();
+    for violation in violations(graph, &Edges::new(graph)) {
+        found.add(true, evidence.finding(RULE, violation.describe(graph), [violation.node()]));
+    }
+    let lives = match evidence.lives() {
+        Ok(lives) => lives,
+        Err(unchecked) if found.findings.is_empty() && evidence.claim.order.is_none() => return unchecked,
+        Err(_) => return found.checked(),
     };
-    let mut first: FxHashMap<&str, usize> = FxHashMap::default();
-    for (i, life) in lives.iter().enumerate() {
-        if let Some(&earlier) = first.get(life.name.as_str()) {
-            let title = format!("{} is defined twice", life.name);
-            let node = evidence.resolve(&life.name).map(|resolved| resolved.node);
-            let mut finding = evidence.finding(RULE, title, node);
+    let mut earlier: FxHashMap<&str, &ClaimedLife> = FxHashMap::default();
+    for life in lives {
+        let name = life.name.as_str();
+        let resolved = evidence.resolve(name);
+        if let Some(earlier) = earlier.insert(name, life) {
+            let node = resolved.map(|resolved| resolved.node);
+            let mut finding = evidence.finding(RULE, format!("{name} is defined twice"), node);
             finding.facts = vec![
-                format!("one life of it begins {}", begin(&lives[earlier])),
+                format!("one life of it begins {}", begin(earlier)),
                 format!("another one begins {}", begin(life)),
             ];
-            findings.push(finding);
-            continue;
-        }
-        first.insert(&life.name, i);
-        let Some(resolved) = evidence.resolve(&life.name) else {
-            if graph.find(&life.name).is_none() {
-                let title = format!("the life of {} is claimed, which no node makes", life.name);
-                findings.push(evidence.finding(RULE, title, []));
-            }
-            continue;
-        };
-        let truth = replay.lives[resolved.storage];
-        let late = match (life.alloc, truth.start) {
-            (Some(claimed), Some(needed)) => resolved.owner && claimed > needed,
-            (Some(_), None) => resolved.owner,
-            (None, _) => false,
-        };
-        if late {
-            let title = format!("{} is used before it is allocated", life.name);
-            let mut finding = evidence.finding(RULE, title, [resolved.node]);
-            finding.expected = Some(match truth.start {
-                Some(step) => format!("{} writes it", evidence.step(replay, step)),
-                None => "it is there before the first step".to_string(),
-            });
-            finding.observed = Some(format!("by the claim its memory is there from {}", begin(life)));
-            findings.push(finding);
+            found.add(true, finding);
+        } else if evidence.parts(name).is_empty() && (life.bytes > 0 || graph.find(name).is_none()) {
+            let title = format!("the life of {name} is claimed, which is no storage of the graph");
+            found.add(true, evidence.finding(RULE, title, graph.find(name)));
+        } else if resolved.is_none() && life.bytes > 0 {
+            found.doubt(&format!("{name} stands for one of several storages"));
         }
     }
-    let speakers = evidence.speakers(lives);
+    let replay = match evidence.truth() {
+        Ok(replay) => replay,
+        Err(unchecked) if found.findings.is_empty() => return unchecked,
+        Err(_) => return found.checked(),
+    };
+    let claimed = evidence.storage_lives(lives);
+    for (&storage, &(life, resolved)) in &claimed {
+        let needed = replay.lives[storage].start;
+        // What is there before the first step has no step that allocates it.
+        if life.alloc.is_none_or(|claimed| needed.is_some_and(|needed| claimed <= needed)) {
+            continue;
+        }
+        let title = format!("{} is used before it is allocated", life.name);
+        let mut finding = evidence.finding(RULE, title, [resolved.node]);
+        finding.expected = Some(match needed {
+            Some(step) => format!("{} writes it", evidence.step(step)),
+            None => "it is there before the first step".to_string(),
+        });
+        finding.observed = Some(format!("by the claim its memory is there from {}", begin(life)));
+        found.add(resolved.certain, finding);
+    }
     for (storage, life) in replay.lives.iter().enumerate() {
         if life.bytes > 0
             && life.start.is_some()
-            && !speakers.contains_key(&storage)
+            && !claimed.contains_key(&storage)
             && evidence.is_certain(storage)
         {
             let title = format!("no life is claimed for the {} bytes of {}", life.bytes, graph.name(life.by));
-            findings.push(evidence.finding(RULE, title, [life.by]));
+            found.add(true, evidence.finding(RULE, title, [life.by]));
         }
     }
-    Checked::Findings(findings)
-}
-
-fn claimed_nothing(evidence: &MemoryEvidence) -> Checked {
-    match evidence.lives() {
-        Err(unchecked) => unchecked,
-        Ok(_) => Checked::Findings(Vec::new()),
-    }
+    found.checked()
 }
 
 fn begin(life: &ClaimedLife) -> String {
     life.alloc.map_or("before the first step".to_string(), |step| format!("in step {step}"))
 }
 
-/// Not freed while anybody holds it.
+/// Not freed while it is in use.
 pub(super) fn no_use_after_free(evidence: &MemoryEvidence) -> Checked {
-    let (replay, lives) = claimed!(evidence);
-    let (mut findings, mut doubts) = (Vec::new(), Vec::new());
-    let speakers = evidence.speakers(lives);
-    // Whose bytes do not count for the sums, for the sake of its device, may still not be freed too early.
-    let of_no_account = |resolved: &Resolved| {
-        let entry = &replay.ledger.entries[resolved.storage];
-        resolved.owner
-            && !evidence.devices.count(evidence.graph, entry.device)
-            && entry.bytes.is_ok_and(|bytes| bytes.count > 0)
-    };
-    for (i, life) in lives.iter().enumerate() {
-        let (Some(resolved), Some(&freed)) = (evidence.resolve(&life.name), life.frees.iter().min()) else {
-            continue;
-        };
-        if speakers.get(&resolved.storage) != Some(&i) || (life.bytes == 0 && !of_no_account(&resolved)) {
-            continue;
-        }
-        let (held, truth) = (replay.held[resolved.storage], replay.lives[resolved.storage]);
+    let lives = known!(evidence.lives());
+    let replay = known!(evidence.truth());
+    let mut found = Found::default();
+    let sizes = replay.ledger.largest_sizes();
+    for (storage, (life, resolved)) in evidence.storage_lives(lives) {
+        let (held, truth) = (replay.held[storage], replay.lives[storage]);
         let needed = match (held, truth.end) {
             (Held::Caller | Held::Output(_), _) => continue,
             (Held::NeverWaited(_), _) => u32::MAX,
             (_, Some(end)) => end,
             (_, None) => continue,
         };
-        if freed >= needed {
+        let Some(&freed) = life.frees.iter().min().filter(|&&freed| freed < needed) else { continue };
+        // No byte is read after the free of none.
+        if sizes[storage] == Ok(0) {
             continue;
         }
         let title = format!("{} is freed while it is needed", life.name);
-        if !evidence.is_certain(resolved.storage) {
-            doubts.push(format!("{title}, or not: it may share memory"));
-            continue;
-        }
         let witness = match held {
             Held::By(node) | Held::InFlight { wait: node, .. } | Held::NeverWaited(node) => Some(node),
             _ => None,
@@ -135,20 +106,20 @@ pub(super) fn no_use_after_free(evidence: &MemoryEvidence) -> Checked {
         let mut finding =
             evidence.finding("memory/no-use-after-free", title, [resolved.node].into_iter().chain(witness));
         if let Some(user) = witness {
-            finding.facts.extend(alias_chain(evidence, user, resolved.storage));
+            finding.facts.extend(alias_chain(evidence, user, storage));
         }
         finding.expected = Some(match needed {
             u32::MAX => held.describe(evidence.graph),
             needed => format!("{}, in step {needed}", held.describe(evidence.graph)),
         });
-        finding.observed = Some(format!("by the claim it is freed after {}", evidence.step(replay, freed)));
-        findings.push(finding);
+        finding.observed = Some(format!("by the claim it is freed after {}", evidence.step(freed)));
+        found.add(evidence.is_certain(storage), finding);
     }
-    found(findings, doubts)
+    found.checked()
 }
 
 /// Through which of its inputs a node uses a storage that another one made.
-fn alias_chain(evidence: &MemoryEvidence, user: crate::graph::NodeId, storage: usize) -> Option<String> {
+fn alias_chain(evidence: &MemoryEvidence, user: NodeId, storage: usize) -> Option<String> {
     let (graph, storages) = (evidence.graph, &evidence.facts.storages);
     let owner = evidence.replay.as_ref().ok()?.lives[storage].by;
     let mut inputs = graph.inputs(user).into_iter();
@@ -159,136 +130,102 @@ fn alias_chain(evidence: &MemoryEvidence, user: crate::graph::NodeId, storage: u
 
 /// What belongs to the caller stays.
 pub(super) fn protected_never_freed(evidence: &MemoryEvidence) -> Checked {
-    let (replay, lives) = claimed!(evidence);
-    let mut findings = Vec::new();
-    let speakers = evidence.speakers(lives);
-    for (i, life) in lives.iter().enumerate() {
-        let (Some(resolved), Some(&freed)) = (evidence.resolve(&life.name), life.frees.first()) else {
-            continue;
+    let lives = known!(evidence.lives());
+    let replay = known!(evidence.truth());
+    let mut found = Found::default();
+    let storages = &evidence.facts.storages;
+    let outputs = evidence.graph.ids().filter(|&id| evidence.graph.node(id).op == Op::Output);
+    let returned = outputs.flat_map(|output| evidence.graph.inputs(output));
+    let returned = returned.flat_map(|id| storages.all_parts(id)).filter(|part| part.certain);
+    let returned: FxHashSet<usize> = returned.map(|part| part.storage.index()).collect();
+    for (storage, (life, resolved)) in evidence.storage_lives(lives) {
+        let (Some(&freed), held) = (life.frees.first(), replay.held[storage]) else { continue };
+        let is_sure = match held {
+            Held::Caller => resolved.certain,
+            Held::Output(_) => returned.contains(&storage),
+            _ => continue,
         };
-        let held = replay.held[resolved.storage];
-        if speakers.get(&resolved.storage) != Some(&i) || !matches!(held, Held::Caller | Held::Output(_)) {
-            continue;
-        }
         let title = format!("{} is freed, which belongs to the caller", life.name);
         let mut finding = evidence.finding("memory/protected-never-freed", title, [resolved.node]);
         if let Held::Output(output) = held {
-            finding.facts.extend(alias_chain(evidence, output, resolved.storage));
+            finding.facts.extend(alias_chain(evidence, output, storage));
         }
         finding.expected = Some(held.describe(evidence.graph));
-        finding.observed = Some(format!("by the claim it is freed after {}", evidence.step(replay, freed)));
-        findings.push(finding);
+        finding.observed = Some(format!("by the claim it is freed after {}", evidence.step(freed)));
+        found.add(is_sure, finding);
     }
-    Checked::Findings(findings)
+    found.checked()
 }
 
 /// At most one free.
 pub(super) fn freed_once(evidence: &MemoryEvidence) -> Checked {
-    let (replay, lives) = claimed!(evidence);
-    let mut findings = Vec::new();
+    let lives = known!(evidence.lives());
+    let mut found = Found::default();
     for life in lives.iter().filter(|life| life.frees.len() > 1) {
         let title = format!("{} is freed {} times", life.name, life.frees.len());
         let node = evidence.resolve(&life.name).map(|resolved| resolved.node);
         let mut finding = evidence.finding("memory/freed-once", title, node);
-        finding.facts =
-            life.frees.iter().map(|&f| format!("freed after {}", evidence.step(replay, f))).collect();
-        findings.push(finding);
+        finding.facts = life.frees.iter().map(|&f| format!("freed after {}", evidence.step(f))).collect();
+        found.add(true, finding);
     }
-    Checked::Findings(findings)
+    found.checked()
 }
 
 /// Everything else is freed.
 pub(super) fn no_leak(evidence: &MemoryEvidence) -> Checked {
-    const RULE: &str = "memory/no-leak";
-    let (replay, lives) = claimed!(evidence);
-    let (mut findings, mut doubts) = (Vec::new(), Vec::new());
-    let (mut kept, mut owed) = (0i128, 0i128);
-    let speakers = evidence.speakers(lives);
-    for life in lives.iter().filter(|life| life.frees.is_empty() && life.bytes > 0) {
-        kept += i128::from(life.bytes);
-        let Some(resolved) = evidence.resolve(&life.name) else { continue };
-        let (held, truth) = (replay.held[resolved.storage], replay.lives[resolved.storage]);
-        let Some(end) = truth.end else { continue };
-        let title = format!("{} ({} bytes) is never freed", life.name, life.bytes);
-        if !evidence.is_certain(resolved.storage) {
-            doubts.push(format!("{title}, or it is the caller's: it may share memory"));
+    let lives = known!(evidence.lives());
+    let replay = known!(evidence.truth());
+    let mut found = Found::default();
+    for (storage, (life, resolved)) in evidence.storage_lives(lives) {
+        let Some(end) = replay.lives[storage].end.filter(|_| life.frees.is_empty() && life.bytes > 0) else {
             continue;
-        }
-        let mut finding = evidence.finding(RULE, title, [resolved.node]);
+        };
+        let title = format!("{} ({} bytes) is never freed", life.name, life.bytes);
+        let mut finding = evidence.finding("memory/no-leak", title, [resolved.node]);
         finding.expected = Some("at the end only outputs and the caller's inputs are live".to_string());
         finding.observed = Some(format!(
             "it is neither: {}, so it could be freed after {}",
-            held.describe(evidence.graph),
-            evidence.step(replay, end)
+            replay.held[storage].describe(evidence.graph),
+            evidence.step(end)
         ));
-        findings.push(finding);
+        found.add(evidence.is_certain(storage), finding);
     }
-    for (storage, life) in replay.lives.iter().enumerate() {
-        if life.end.is_none() && speakers.contains_key(&storage) {
-            owed += i128::from(life.bytes);
-        }
-    }
-    if findings.is_empty() && doubts.is_empty() && kept != owed && freed_by_right(evidence, lives) {
-        let title = format!("{kept} bytes are live at the end");
-        let mut finding = evidence.finding(RULE, title, []);
-        finding.expected = Some(format!("outputs and the caller's inputs have {owed} bytes"));
-        findings.push(finding);
-    }
-    found(findings, doubts)
-}
-
-/// Whether no other rule tells that something of the caller's is freed, or counted twice or in part.
-fn freed_by_right(evidence: &MemoryEvidence, lives: &[ClaimedLife]) -> bool {
-    let clean = |checked: Checked| checked == Checked::Findings(Vec::new());
-    clean(protected_never_freed(evidence))
-        && clean(distinct_storages(evidence))
-        && clean(input_whole_storage(evidence))
-        && lives.iter().all(|life| evidence.resolve(&life.name).is_some())
+    found.checked()
 }
 
 /// Aliases count once.
 pub(super) fn distinct_storages(evidence: &MemoryEvidence) -> Checked {
-    let (replay, lives) = claimed!(evidence);
-    let (mut findings, mut doubts) = (Vec::new(), Vec::new());
-    let speakers = evidence.speakers(lives);
-    for (i, life) in lives.iter().enumerate().filter(|(_, life)| life.bytes > 0) {
+    let lives = known!(evidence.lives());
+    let mut found = Found::default();
+    let claimed = evidence.storage_lives(lives);
+    for life in lives.iter().filter(|life| life.bytes > 0) {
         let Some(resolved) = evidence.resolve(&life.name) else { continue };
-        let Some(&speaker) = speakers.get(&resolved.storage).filter(|&&speaker| speaker != i) else {
-            continue;
-        };
-        let counted = &lives[speaker];
-        if counted.name == life.name || counted.bytes == 0 {
+        let (counted, by) = claimed[&resolved.storage];
+        if counted.name == life.name {
             continue;
         }
         let title = format!("{} counts {} bytes that {} counts already", life.name, life.bytes, counted.name);
-        if !evidence.is_certain(resolved.storage) {
-            doubts.push(format!("{title}, or not: it may share memory"));
-            continue;
-        }
         let mut finding = evidence.finding("memory/distinct-storages", title, [resolved.node]);
-        finding.expected = Some(format!(
-            "both are the memory of {}",
-            evidence.graph.name(replay.lives[resolved.storage].by)
-        ));
-        findings.push(finding);
+        finding.expected = Some(format!("both are the memory of {}", evidence.owner(resolved.storage)));
+        found.add(resolved.certain && by.certain, finding);
     }
-    found(findings, doubts)
+    found.checked()
 }
 
 /// Inputs count whole.
 pub(super) fn input_whole_storage(evidence: &MemoryEvidence) -> Checked {
-    let (replay, lives) = claimed!(evidence);
-    let mut findings = Vec::new();
-    for life in lives {
-        let Some(resolved) = evidence.resolve(&life.name) else { continue };
-        let truth = replay.lives[resolved.storage];
-        if truth.start.is_some() || !resolved.owner || life.bytes >= truth.bytes {
+    let lives = known!(evidence.lives());
+    let replay = known!(evidence.truth());
+    let mut found = Found::default();
+    for (storage, (life, resolved)) in evidence.storage_lives(lives) {
+        let truth = replay.lives[storage];
+        if truth.start.is_some() || !resolved.certain || life.bytes >= truth.bytes {
             continue;
         }
         let title = format!("{} counts {} bytes", life.name, life.bytes);
         let mut finding = evidence.finding("memory/input-whole-storage", title, [resolved.node]);
         finding.expected = Some(format!("its storage has {} bytes and lives as a whole", truth.bytes));
-        findings.push(finding);
+        found.add(true, finding);
     }
-    Checked::Findings(findings)
+    found.checked()
 }

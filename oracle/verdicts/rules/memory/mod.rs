@@ -73,7 +73,7 @@ pub static CATALOGUE: &[Rule<Memories>] = &[
         id: "memory/no-leak",
         severity: Severity::Soundness,
         passes: MEMORY,
-        statement: "At the end exactly the outputs and the caller's inputs are live, in exact bytes.",
+        statement: "At the end exactly the outputs and the caller's inputs are live.",
         reason: "Memory that nobody frees runs out.",
         check: lives::no_leak,
     },
@@ -81,8 +81,8 @@ pub static CATALOGUE: &[Rule<Memories>] = &[
         id: "memory/placement-disjoint",
         severity: Severity::Soundness,
         passes: MEMORY,
-        statement: "Two storages whose lives, closed at both ends, meet have no byte of the arena in common, exact in-place \
-                    slices apart.",
+        statement: "A storage has one place in the arena, whichever of its names the claim uses. Two storages whose lives, \
+                    closed at both ends, meet have no byte in common, exact in-place slices apart.",
         reason: "One would overwrite the other.",
         check: placement::disjoint,
     },
@@ -117,7 +117,8 @@ pub static CATALOGUE: &[Rule<Memories>] = &[
         id: "memory/estimate-equals-replay",
         severity: Severity::Soundness,
         passes: MEMORY,
-        statement: "What is claimed to be live at each step is what the replay of the storages finds.",
+        statement: "What is claimed to be live, storage by storage and step by step, is what the replay of the storages \
+                    finds.",
         reason: "Decisions rest on it.",
         check: numbers::estimate_equals_replay,
     },

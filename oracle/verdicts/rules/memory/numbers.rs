@@ -1,13 +1,12 @@
 //! Rules about numbers: what is live at each step, and the peak.
 
-use super::evidence::{Counting, MemoryEvidence, not_claimed};
+use super::evidence::{Counting, Found, MemoryEvidence, known, not_claimed};
 use super::order::reordered;
 use crate::case::{ClaimedLife, Increment};
 use crate::graph::Graph;
-use crate::memory::difference::first_difference;
+use crate::memory::Tracker;
 use crate::memory::profile::{not_placeholder, recorded_ledger};
 use crate::memory::replay::{Options, replay};
-use crate::memory::{Ledger, StepBytes, Steps, Tracker};
 use crate::rules::{Checked, Code, Finding};
 
 /// Live bytes by a list of lives: before the first step, and after the allocations and the frees of each.
@@ -42,7 +41,7 @@ fn add_up(lives: &[ClaimedLife], steps: usize) -> Option<(i64, Vec<(i64, i64)>)>
 pub(super) fn timeline_conservation(evidence: &MemoryEvidence) -> Checked {
     const RULE: &str = "memory/timeline-conservation";
     let Some(lives) = &evidence.claim.lives else { return not_claimed("the lives of storages") };
-    let steps = step_count(evidence.graph);
+    let steps = evidence.calls.len();
     let mut findings: Vec<Finding> = Vec::new();
     for life in lives {
         let outside = |&step: &u32| step as usize >= steps;
@@ -61,6 +60,9 @@ pub(super) fn timeline_conservation(evidence: &MemoryEvidence) -> Checked {
     if !findings.is_empty() {
         return Checked::Findings(findings);
     }
+    if evidence.has_resizes() {
+        return Checked::NotChecked("a storage changes its size: its life has no single one".into());
+    }
     let Some((before, sums)) = add_up(lives, steps) else {
         let title = "the sum of the lives does not fit 64 bits".to_string();
         return Checked::Findings(vec![evidence.finding(RULE, title, [])]);
@@ -76,10 +78,6 @@ pub(super) fn timeline_conservation(evidence: &MemoryEvidence) -> Checked {
     Checked::Findings(findings)
 }
 
-fn step_count(graph: &Graph) -> usize {
-    graph.nodes().iter().filter(|node| node.op == crate::graph::Op::Call).count()
-}
-
 /// The first step in which two timelines part, as a finding.
 fn part(
     evidence: &MemoryEvidence,
@@ -93,8 +91,7 @@ fn part(
         return Some(evidence.finding(rule, title, []));
     }
     let (step, (claim, truth)) = claimed.iter().zip(known).enumerate().find(|(_, (a, b))| a != b)?;
-    let ids = evidence.graph.ids();
-    let node = ids.filter(|&id| evidence.graph.node(id).op == crate::graph::Op::Call).nth(step);
+    let node = evidence.calls.get(step).copied();
     let (phase, claim, truth) = match claim.0 == truth.0 {
         false => ("after the allocations", claim.0, truth.0),
         true => ("after the frees", claim.1, truth.1),
@@ -112,7 +109,8 @@ pub(super) fn peak_post_alloc(evidence: &MemoryEvidence) -> Checked {
     const RULE: &str = "memory/peak-post-alloc";
     let claim = evidence.claim;
     let Some(peak) = claim.peak else { return not_claimed("a peak and the live bytes of the steps") };
-    let by_lives = claim.lives.as_ref().and_then(|lives| add_up(lives, step_count(evidence.graph)));
+    let lives = claim.lives.as_ref().filter(|_| !evidence.has_resizes());
+    let by_lives = lives.and_then(|lives| add_up(lives, evidence.calls.len()));
     let (before, steps) = match (&claim.steps, by_lives) {
         (Some(steps), by_lives) => {
             (claim.before.or(by_lives.map(|(before, _)| before)).unwrap_or(0), steps.clone())
@@ -137,13 +135,12 @@ pub(super) fn peak_post_alloc(evidence: &MemoryEvidence) -> Checked {
 pub(super) fn estimate_equals_replay(evidence: &MemoryEvidence) -> Checked {
     const RULE: &str = "memory/estimate-equals-replay";
     let claim = evidence.claim;
-    if claim.steps.is_none() && claim.peak.is_none() && claim.before.is_none() {
-        return not_claimed("a peak or the live bytes of the steps");
+    let lives = evidence.lives();
+    if claim.steps.is_none() && claim.peak.is_none() && claim.before.is_none() && lives.is_err() {
+        return not_claimed("a peak, the live bytes of the steps or the lives of storages");
     }
-    let truth = match evidence.measured() {
-        Ok(truth) => truth,
-        Err(unchecked) => return unchecked,
-    };
+    let truth = known!(evidence.measured());
+    let mut found = lives.map_or_else(|_| Found::default(), |lives| sizes(evidence, lives));
     let mut findings: Vec<Finding> = Vec::new();
     if let Some(before) = claim.before.filter(|&before| before != truth.before) {
         let title = format!("{before} bytes are claimed to be live before the first step");
@@ -153,11 +150,7 @@ pub(super) fn estimate_equals_replay(evidence: &MemoryEvidence) -> Checked {
     }
     if let Some(steps) = &claim.steps {
         let known: Vec<(i64, i64)> = truth.steps.iter().map(|step| (step.peak, step.after)).collect();
-        let differs = part(evidence, RULE, steps, &known, "the storages that are live have");
-        findings.extend(differs.map(|mut finding| {
-            finding.facts = causes(evidence, steps, &truth);
-            finding
-        }));
+        findings.extend(part(evidence, RULE, steps, &known, "the storages that are live have"));
     }
     let (peak, step) = truth.peak();
     if let Some(claimed) = claim.peak.filter(|&claimed| claimed != peak && findings.is_empty()) {
@@ -169,43 +162,31 @@ pub(super) fn estimate_equals_replay(evidence: &MemoryEvidence) -> Checked {
         });
         findings.push(finding);
     }
-    let physical = evidence.config.counting == Counting::Physical;
-    match !findings.is_empty() && physical && evidence.has_doubt() {
-        true => Checked::undecided(
-            Code::MayShareMemory,
-            "some values may or may not share memory, which changes what is live",
-        ),
-        false => Checked::Findings(findings),
-    }
+    let is_certain = evidence.config.counting == Counting::Recorded || !evidence.has_doubt();
+    findings.into_iter().for_each(|finding| found.add(is_certain, finding));
+    found.checked()
 }
 
-/// Why claimed numbers part from the truth, where lives are claimed as well.
-fn causes(evidence: &MemoryEvidence, claimed: &[(i64, i64)], truth: &Steps) -> Vec<String> {
-    let (Ok((replay, lives)), true) = (evidence.lives(), claimed.len() == truth.steps.len()) else {
-        return Vec::new();
-    };
-    // The claim as a ledger of its own: one storage for each life.
-    let mut ledger = Ledger::default();
-    let mut own = Vec::new();
-    for life in lives {
-        let Some(resolved) = evidence.resolve(&life.name) else { return Vec::new() };
-        ledger
-            .entries
-            .push(crate::memory::Entry { by: resolved.node, ..replay.ledger.entries[resolved.storage] });
-        own.push(crate::memory::Life {
-            by: resolved.node,
-            bytes: life.bytes,
-            start: life.alloc,
-            end: life.frees.first().copied(),
-        });
+/// Claimed lives of another size than their storage. What does not count, since it is in the memory of the host, may
+/// be claimed without bytes; of an input a part is left to `memory/input-whole-storage`.
+fn sizes(evidence: &MemoryEvidence, lives: &[ClaimedLife]) -> Found {
+    let mut found = Found::default();
+    let Ok(replay) = &evidence.replay else { return found };
+    let sizes = replay.ledger.largest_sizes();
+    for (storage, (life, resolved)) in evidence.storage_lives(lives) {
+        let (Ok(bytes), entry) = (sizes[storage], &replay.ledger.entries[storage]) else { continue };
+        let counts = evidence.devices.count(evidence.graph, entry.device);
+        let is_part = entry.external && life.bytes < bytes;
+        if life.bytes == bytes || is_part || (life.bytes == 0 && !counts) {
+            continue;
+        }
+        let title = format!("{} counts {} bytes", life.name, life.bytes);
+        let mut finding = evidence.finding("memory/estimate-equals-replay", title, [resolved.node]);
+        finding.expected =
+            Some(format!("the storage of {} has {bytes} bytes", evidence.graph.name(entry.by)));
+        found.add(resolved.certain, finding);
     }
-    let steps = claimed
-        .iter()
-        .zip(&truth.steps)
-        .map(|(&(peak, after), step)| StepBytes { node: step.node, allocated: 0, peak, after })
-        .collect();
-    let claimed = Steps { before: evidence.claim.before.unwrap_or(truth.before), steps };
-    first_difference(evidence.graph, &claimed, Some((&ledger, &own)), replay).map_or(Vec::new(), |d| d.why)
+    found
 }
 
 /// Estimates of one peak agree.

@@ -2,8 +2,9 @@
 
 use super::evidence::{MemoryEvidence, not_claimed};
 use crate::analysis::Touch;
-use crate::graph::{Graph, NodeId, Op, Value};
+use crate::graph::{Op, Value};
 use crate::memory::replay::Facts;
+use crate::rules::partition::returned;
 use crate::rules::{Checked, Code, Finding};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
@@ -35,22 +36,6 @@ impl Shares {
     }
 }
 
-/// The nodes that the output returns, in order; places that hold none are left out.
-fn returned(graph: &Graph, output: NodeId) -> Vec<NodeId> {
-    fn collect(graph: &Graph, values: &[Value], into: &mut Vec<NodeId>) {
-        for &value in values {
-            match value {
-                Value::Node(node) => into.push(node),
-                Value::List(span) | Value::Dict(span) => collect(graph, graph.values(span), into),
-                _ => {}
-            }
-        }
-    }
-    let mut nodes = Vec::new();
-    collect(graph, graph.args(output), &mut nodes);
-    nodes
-}
-
 fn relation(facts: &Facts) -> (Vec<Shares>, BTreeSet<String>, bool) {
     let graph = facts.graph;
     let mut input: FxHashMap<u32, String> = FxHashMap::default();
@@ -61,9 +46,11 @@ fn relation(facts: &Facts) -> (Vec<Shares>, BTreeSet<String>, bool) {
     }
     let mut first: FxHashMap<u32, usize> = FxHashMap::default();
     let mut shares = Vec::new();
-    for (i, node) in
-        graph.output().map_or(Vec::new(), |output| returned(graph, output)).into_iter().enumerate()
-    {
+    for (i, value) in returned(graph).into_iter().enumerate() {
+        let Value::Node(node) = value else {
+            shares.push(Shares::NoTensor);
+            continue;
+        };
         let mut parts = facts.storages.all_parts(node);
         shares.push(match (parts.next(), parts.next()) {
             (None, _) => Shares::NoTensor,
@@ -128,8 +115,6 @@ pub(super) fn alias_relation(evidence: &MemoryEvidence) -> Checked {
             findings.push(finding(format!("input {name} is written before, and is not after")));
         }
     }
-    match findings.is_empty() && unknown {
-        true => Checked::undecided(Code::MayShareMemory, "an operator may return or write what it takes"),
-        false => Checked::Findings(findings),
-    }
+    let doubt = || Code::MayShareMemory.because("an operator may return or write what it takes");
+    Checked::found(findings, unknown.then(doubt))
 }

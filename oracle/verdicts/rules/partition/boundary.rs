@@ -303,10 +303,7 @@ pub(super) fn outputs_preserved(evidence: &PartitionEvidence) -> Checked {
             }
         }
     }
-    match doubt.filter(|_| findings.is_empty()) {
-        Some(why) => Checked::undecided(Code::ComputedOtherwise, why),
-        None => Checked::Findings(findings),
-    }
+    Checked::found(findings, doubt.map(|why| Code::ComputedOtherwise.because(why)))
 }
 
 /// Whether a part computes a value that the joint graph does not have.
@@ -394,10 +391,7 @@ pub(super) fn saved_kinds(evidence: &PartitionEvidence) -> Checked {
                 .contrast("a saved value is the result of a node", "this is a constant"),
         );
     }
-    match unknown.filter(|_| findings.is_empty()) {
-        Some(why) => Checked::undecided(Code::NotRecorded, why),
-        None => Checked::Findings(findings),
-    }
+    Checked::found(findings, unknown.map(|why| Code::NotRecorded.because(why)))
 }
 
 fn only_asserted(evidence: &PartitionEvidence, saved: &Saved) -> bool {
@@ -435,34 +429,41 @@ pub(super) fn symbols_bound(evidence: &PartitionEvidence) -> Checked {
         if !matches!(input, BackwardInput::Saved | BackwardInput::Tangent) {
             continue;
         }
-        let Some(tensor) = backward.tensor_of(id) else { continue };
-        let dims = backward.dims(tensor.shape).iter().chain(backward.dims(tensor.stride));
-        for dim in dims {
-            let Dim::Symbolic(expr) = *dim else { continue };
-            for symbol in symbols_of(backward.text(backward.expr(expr).text)) {
-                if let Some(&binder) = bindable.get(symbol)
-                    && !bound.contains(symbol)
-                    && told.insert(symbol)
-                {
-                    let (name, binder) = (backward.name(id), joint.name(binder));
-                    findings.push(
-                        evidence
-                            .finding("partition/symbols-bound", format!("{symbol} is not handed to backward"))
-                            .nodes(evidence, [name, binder])
-                            .contrast(
-                                format!("the size of {name} depends on {symbol}, which {binder} gives"),
-                                format!("{binder} is no input of backward"),
-                            ),
-                    );
-                }
+        for symbol in symbols_in(backward, id) {
+            if let Some(&binder) = bindable.get(symbol)
+                && !bound.contains(symbol)
+                && told.insert(symbol)
+            {
+                let (name, binder) = (backward.name(id), joint.name(binder));
+                findings.push(
+                    evidence
+                        .finding("partition/symbols-bound", format!("{symbol} is not handed to backward"))
+                        .nodes(evidence, [name, binder])
+                        .contrast(
+                            format!("the size of {name} depends on {symbol}, which {binder} gives"),
+                            format!("{binder} is no input of backward"),
+                        ),
+                );
             }
         }
     }
     Checked::Findings(findings)
 }
 
+/// The symbols in the sizes and strides of a node's tensor, or in its value where that is computed from symbols.
+pub(super) fn symbols_in(graph: &Graph, id: NodeId) -> Vec<&str> {
+    let dims = graph.tensor_of(id).into_iter();
+    let dims = dims.flat_map(|tensor| graph.dims(tensor.shape).iter().chain(graph.dims(tensor.stride)));
+    let sizes = dims.filter_map(|&dim| if let Dim::Symbolic(expr) = dim { Some(expr) } else { None });
+    let value = match graph.node(id).out {
+        Out::SymInt(expr) if bare_symbol(graph, id).is_none() => Some(expr),
+        _ => None,
+    };
+    sizes.chain(value).flat_map(|expr| symbols_of(graph.text(graph.expr(expr).text))).collect()
+}
+
 /// The symbol that a node's value is.
-fn bare_symbol(graph: &Graph, id: NodeId) -> Option<&str> {
+pub(super) fn bare_symbol(graph: &Graph, id: NodeId) -> Option<&str> {
     let Out::SymInt(expr) = graph.node(id).out else { return None };
     let text = graph.text(graph.expr(expr).text);
     symbols_of(text).next().filter(|&symbol| symbol == text)

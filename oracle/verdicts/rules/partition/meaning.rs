@@ -40,10 +40,7 @@ pub(super) fn semantics_equal(evidence: &PartitionEvidence) -> Checked {
             Checked::Undecided(Reason::joined(&structure.chain([why.clone()]).collect::<Vec<_>>()))
         }
         (None, _) => Checked::undecided(Code::NotCompared, "no way to compare values was asked"),
-        _ => match left_between(evidence).filter(|_| findings.is_empty()) {
-            Some(why) => Checked::undecided(Code::LeftBetween, why),
-            None => Checked::Findings(findings),
-        },
+        _ => Checked::found(findings, left_between(evidence).map(|why| Code::LeftBetween.because(why))),
     }
 }
 
@@ -159,8 +156,5 @@ pub(super) fn recompute_terms_equal(evidence: &PartitionEvidence) -> Checked {
             );
         }
     }
-    match (findings.is_empty(), doubts.into_iter().next()) {
-        (true, Some(doubt)) => Checked::undecided(Code::ComputedOtherwise, doubt),
-        _ => Checked::Findings(findings),
-    }
+    Checked::found(findings, doubts.into_iter().next().map(|doubt| Code::ComputedOtherwise.because(doubt)))
 }

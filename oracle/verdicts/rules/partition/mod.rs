@@ -131,7 +131,8 @@ pub static CATALOGUE: &[Rule<Partitions>] = &[
         passes: PARTITION,
         statement: "Writes, effects, communication and random draws are those of the joint graph, a draw that nobody \
                     reads apart, and each write, effect and draw happens exactly once, in the part to which it \
-                    belongs, in the order of the joint graph within that part.",
+                    belongs, in the order of the joint graph within that part. What is tagged must_be_in_forward or \
+                    must_be_in_backward belongs there; a write or an effect also where it was traced.",
         reason: "A write that is lost, doubled or moved changes state, and a draw the numbers of those after it.",
         check: placement::effects_once_in_order,
     },
@@ -274,7 +275,8 @@ pub static CATALOGUE: &[Rule<Partitions>] = &[
         id: "partition/no-dead-saved",
         severity: Severity::Policy,
         passes: PARTITION,
-        statement: "From each saved value a path leads to a result or an effect of backward.",
+        statement: "From each saved value a path leads to a result or an effect of backward, or, where communication for \
+                    nothing is not ruled out, to its communication. A symbol may be the size of an input instead.",
         reason: "It would be kept for nothing.",
         check: saved::no_dead_saved,
     },

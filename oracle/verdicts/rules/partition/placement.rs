@@ -75,10 +75,7 @@ pub(super) fn no_tangent_in_forward(evidence: &PartitionEvidence) -> Checked {
             );
         }
     }
-    match doubt.filter(|_| findings.is_empty()) {
-        Some(why) => Checked::undecided(Code::ComputedOtherwise, why),
-        None => Checked::Findings(findings),
-    }
+    Checked::found(findings, doubt.map(|why| Code::ComputedOtherwise.because(why)))
 }
 
 /// By node of the joint graph: a node that backward computes from tangents in its place, and that the joint graph does
@@ -136,14 +133,24 @@ fn equal_in_backward(evidence: &PartitionEvidence) -> FxHashMap<NodeId, bool> {
 /// nor an assertion.
 fn changes_state(info: &OpInfo) -> bool {
     let communicates = info.collective().is_some() || info.kind == Kind::Wait;
-    info.writes() || (info.effect && !communicates && info.kind != Kind::Assert && !info.is_random())
+    info.writes() || (info.effect && !communicates && !info.asserts() && !info.is_random())
 }
 
-/// Whether a node asserts in backward alone what forward must have asserted. It may do so once more.
-fn asserts_late(evidence: &PartitionEvidence, id: NodeId, info: &OpInfo) -> bool {
-    let (forward, backward) = (evidence.in_forward[id.index()], evidence.in_backward[id.index()]);
-    let is_forwards = evidence.tags[id.index()].region == Some(Region::MustForward);
-    info.kind == Kind::Assert && is_forwards && forward.is_none() && backward.is_some()
+/// Whether nothing is known of what a node calls, not even that it has an effect.
+fn is_unknown(info: &OpInfo) -> bool {
+    info.kind == Kind::Unknown && !info.target.contains("with_effects")
+}
+
+/// The part that an effect has to run in. Tags that demand a part hold for effects of every kind. Without one, what
+/// writes or acts on something outside runs where it was traced; assertions, communication and draws run wherever
+/// what they take and give is needed, and `None` is returned.
+fn part_of(evidence: &PartitionEvidence, id: NodeId, info: &OpInfo) -> Option<Region> {
+    match evidence.tags[id.index()].region {
+        tag @ Some(Region::MustForward | Region::MustBackward) => tag,
+        _ if !changes_state(info) => None,
+        _ if evidence.belongs_to_forward(id) => Some(Region::MustForward),
+        _ => Some(Region::MustBackward),
+    }
 }
 
 /// Writes and effects happen once, on their side, in their order.
@@ -153,30 +160,52 @@ pub(super) fn effects_once_in_order(evidence: &PartitionEvidence) -> Checked {
     let joint = side.graph;
     let mut findings = Vec::new();
     let mut effects: Vec<NodeId> = Vec::new();
+    let mut unknown = None;
     for id in joint.ids() {
-        let counts = |info: &&OpInfo| changes_state(info) || asserts_late(evidence, id, info);
-        let Some(info) = side.ops.call(joint, id).filter(counts) else { continue };
+        let Some(info) = side.ops.call(joint, id) else { continue };
+        let changes = changes_state(info);
+        let is_effect = changes
+            || info.is_random()
+            || info.asserts()
+            || info.kind == Kind::Wait
+            || info.collective().is_some();
+        if !is_effect {
+            continue;
+        }
         let writes = info.writes();
-        if !writes {
+        if changes && !writes {
             effects.push(id);
         }
         let name = joint.name(id);
         let (forward, backward) = (evidence.in_forward[id.index()], evidence.in_backward[id.index()]);
-        let to_forward = evidence.belongs_to_forward(id);
-        let to_backward = (writes && !evidence.belongs_to_forward(id)) || evidence.needs_tangent[id.index()];
+        let part = part_of(evidence, id, info);
         let (title, expected, observed) = match (forward, backward) {
-            (None, None) if is_observable(evidence, id) => {
+            (None, None) if changes && is_observable(evidence, id) => {
                 (format!("{name} is lost"), "the joint graph runs it", "neither part does")
             }
-            (Some(_), Some(_)) if !writes_what_is_recomputed(evidence, id) => {
+            (Some(_), Some(_)) if changes && !writes_what_is_recomputed(evidence, id) => {
                 (format!("{name} runs twice"), "the joint graph runs it once", "both parts run it")
             }
-            (Some(_), None) if to_backward => (
-                format!("{name} runs in forward"),
-                "it belongs to the backward part",
-                "forward runs it, before backward begins",
-            ),
-            (None, Some(_)) if to_forward && is_observable(evidence, id) => (
+            // An operator of which nothing is known may have no effect.
+            (Some(_), None)
+                if evidence.tags[id.index()].region == Some(Region::Backward)
+                    && is_unknown(info)
+                    && !evidence.needs_tangent[id.index()] =>
+            {
+                unknown = unknown.or(Some(format!(
+                    "forward runs {name}, which is traced in backward: nothing is known of {}",
+                    joint.target(id)
+                )));
+                continue;
+            }
+            (Some(_), backward) if part == Some(Region::MustBackward) && !(changes && backward.is_some()) => {
+                (
+                    format!("{name} runs in forward"),
+                    "it belongs to the backward part",
+                    "forward runs it, before backward begins",
+                )
+            }
+            (None, Some(_)) if part == Some(Region::MustForward) && is_observable(evidence, id) => (
                 format!("{name} runs in backward"),
                 "it belongs to the forward part",
                 match writes {
@@ -191,14 +220,13 @@ pub(super) fn effects_once_in_order(evidence: &PartitionEvidence) -> Checked {
             evidence.finding(RULE, title).nodes(evidence, [name]).fact(target).contrast(expected, observed),
         );
     }
-    let mut unknown = None;
     for (side, part) in evidence.parts() {
         let twins = if part == "forward" { &evidence.of_forward } else { &evidence.of_backward };
-        let is_unknown = |id: &NodeId| {
+        let is_added = |id: &NodeId| {
             twins[id.index()].is_none()
                 && side.ops.call(side.graph, *id).is_some_and(|info| info.kind == Kind::Unknown)
         };
-        if let Some(id) = side.graph.ids().find(is_unknown) {
+        if let Some(id) = side.graph.ids().find(is_added) {
             let (name, target) = (side.graph.name(id), side.graph.target(id));
             unknown = unknown.or(Some(format!(
                 "{part} runs {name}, which the joint graph does not have: nothing is known of {target}"
@@ -254,14 +282,10 @@ pub(super) fn effects_once_in_order(evidence: &PartitionEvidence) -> Checked {
     }
     let (strayed, doubt) = super::draws::strayed_draws(evidence);
     findings.extend(strayed);
-    match (unknown, doubt) {
-        (Some(why), _) if findings.is_empty() => Checked::undecided(Code::UnknownOperator, why),
-        (_, Some(why)) if findings.is_empty() => Checked::undecided(Code::UncertainDependence, why),
-        _ => {
-            let graphs = [&evidence.joint, &evidence.forward, &evidence.backward];
-            Checked::found(findings, unlooked(graphs, "the parts of a partition"))
-        }
-    }
+    let graphs = [&evidence.joint, &evidence.forward, &evidence.backward];
+    let unknown = unknown.map(|why| Code::UnknownOperator.because(why));
+    let doubt = unknown.or_else(|| doubt.map(|why| Code::UncertainDependence.because(why)));
+    Checked::found(findings, doubt.or_else(|| unlooked(graphs, "the parts of a partition")))
 }
 
 /// The nodes of a part that no node of the joint graph stands for, and that others can see: they communicate, write
@@ -312,8 +336,9 @@ fn added_changes(
 fn is_observable(evidence: &PartitionEvidence, id: NodeId) -> bool {
     let side = &evidence.joint;
     let storages = side.storages();
+    let info = side.ops.get(side.graph, id);
     let mut writes = storages.accesses_by(id).iter().filter(|access| access.touch == Touch::Write).peekable();
-    if writes.peek().is_none() {
+    if writes.peek().is_none() || (info.acts() && !is_unknown(info)) {
         return true;
     }
     writes.any(|access| {
@@ -496,10 +521,7 @@ pub(super) fn no_effect_replay(evidence: &PartitionEvidence) -> Checked {
     let mut findings = Vec::new();
     for (id, _, _) in evidence.recomputed() {
         let Some(info) = ops.call(joint, id) else { continue };
-        let is_effect = joint.target(id).contains("with_effects")
-            || matches!(info.kind, Kind::Effect | Kind::Sync(_))
-            || (info.kind == Kind::Unknown && info.effect);
-        if is_effect {
+        if matches!(info.kind, Kind::Effect | Kind::Sync(_) | Kind::Unknown) {
             let name = joint.name(id);
             findings.push(
                 evidence

@@ -1,9 +1,11 @@
 //! How much is saved: bytes by storage, what no partition can do without, cuts and budgets.
 
 use super::super::Checked;
+use super::boundary::{bare_symbol, symbols_in};
 use super::config::Method;
 use super::evidence::{BackwardInput, CutNetwork, PartitionEvidence, Saved, ValueClass, class_of};
 use super::flow::{Network, UNLIMITED};
+use super::placement::inputs_named;
 use crate::analysis::storages::StorageIndex;
 use crate::case::covered;
 use crate::graph::{NodeId, Op, Value};
@@ -158,46 +160,32 @@ fn least_bytes(evidence: &PartitionEvidence, fixed: &FxHashSet<NodeId>) -> Optio
     network.max_flow(source, sink).value.and_then(|flow| i64::try_from(flow).ok())
 }
 
-/// Whether a value is kept for communication in backward whose result nobody needs, itself or as one of equal values of
-/// which one is left for all. PyTorch's partitions keep a wait that nobody reads, of whatever it waits for, or drop it
-/// when the signature stands already.
-fn serves_dead_communication(evidence: &PartitionEvidence, id: NodeId) -> bool {
-    let joint = &evidence.joint;
-    let mut seen = FxHashSet::default();
-    let mut stack = vec![id];
-    while let Some(at) = stack.pop() {
-        let twins = evidence.equal_nodes(at).iter();
-        for &user in twins.flat_map(|&twin| joint.edges.users(twin)) {
-            if !seen.insert(user) {
-                continue;
-            }
-            let communicates = joint.collectives.launch_at(user).is_some() || joint.is_wait(user);
-            if communicates && !evidence.runs_in_backward(user) {
-                return true;
-            }
-            stack.push(user);
+/// Nothing is saved in vain. Backward uses what its results and effects need, the symbols in the sizes of its inputs,
+/// and, where communication for nothing is not ruled out, what its communication reads.
+pub(super) fn no_dead_saved(evidence: &PartitionEvidence) -> Checked {
+    let side = &evidence.backward;
+    let (graph, mut used) = (side.graph, evidence.live_backward.clone());
+    let communicates = |id: NodeId| side.collectives.launch_at(id).is_some() || side.is_wait(id);
+    for id in graph.ids().rev().filter(|_| !evidence.config.promises.no_dead_collectives) {
+        if used[id.index()] || communicates(id) {
+            used[id.index()] = true;
+            side.edges.inputs(id).iter().for_each(|input| used[input.index()] = true);
         }
     }
-    false
-}
-
-/// Nothing is saved in vain. What only communication reads that is itself in vain is left to
-/// `comm/no-dead-collective`.
-pub(super) fn no_dead_saved(evidence: &PartitionEvidence) -> Checked {
+    let symbols: FxHashSet<&str> =
+        evidence.backward_inputs.iter().flat_map(|&(id, _)| symbols_in(graph, id)).collect();
+    let mut states = inputs_named(graph, &["rng_state_output_"]).into_iter();
     let mut findings = Vec::new();
-    for saved in evidence.saved.iter().filter(|saved| saved.class != ValueClass::Symbol) {
-        let Some(input) = saved.backward.filter(|input| !evidence.live_backward[input.index()]) else {
-            continue;
-        };
-        let excused = !evidence.config.promises.no_dead_collectives;
-        if excused && saved.joint.is_some_and(|id| serves_dead_communication(evidence, id)) {
+    for saved in &evidence.saved {
+        let input = if saved.class == ValueClass::Generator { states.next() } else { saved.backward };
+        let Some(input) = input.filter(|input| !used[input.index()]) else { continue };
+        if bare_symbol(graph, input).is_some_and(|symbol| symbols.contains(symbol)) {
             continue;
         }
         let name = saved.name.as_str();
-        let users: Vec<&str> =
-            evidence.backward.edges.users(input).iter().map(|&id| evidence.backward.graph.name(id)).collect();
+        let users: Vec<&str> = side.edges.users(input).iter().map(|&id| graph.name(id)).collect();
         let read = match users.is_empty() {
-            true => "nobody there reads it".to_string(),
+            true => "nothing there reads it".to_string(),
             false => {
                 format!("{} read it, and nothing that backward returns or does needs them", users.join(", "))
             }

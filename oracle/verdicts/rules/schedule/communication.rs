@@ -94,8 +94,5 @@ pub(super) fn in_flight_untouched(evidence: &Evidence) -> Checked {
             );
         }
     }
-    match (findings.is_empty(), doubts.first()) {
-        (true, Some(doubt)) => Checked::undecided(Code::UncertainDependence, doubt),
-        _ => Checked::Findings(findings),
-    }
+    Checked::found(findings, doubts.first().map(|doubt| Code::UncertainDependence.because(doubt)))
 }

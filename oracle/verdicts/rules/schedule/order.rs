@@ -193,13 +193,10 @@ pub(super) fn keep_ordering_edges(evidence: &Evidence) -> Checked {
             );
         }
     }
-    match (findings.is_empty(), doubts.first()) {
-        (true, Some(doubt)) => Checked::undecided(Code::UncertainDependence, doubt),
-        _ => {
-            let moved = evidence.outcomes.iter().filter(|outcome| !outcome.place.is_sorted());
-            Checked::found(findings, unlooked(moved.map(|outcome| evidence.before(outcome)), "a schedule"))
-        }
-    }
+    let moved = evidence.outcomes.iter().filter(|outcome| !outcome.place.is_sorted());
+    let doubt = doubts.first().map(|doubt| Code::UncertainDependence.because(doubt));
+    let unlooked = || unlooked(moved.map(|outcome| evidence.before(outcome)), "a schedule");
+    Checked::found(findings, doubt.or_else(unlooked))
 }
 
 /// Writes of each storage, with the reads between them.

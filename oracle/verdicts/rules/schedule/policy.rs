@@ -167,10 +167,7 @@ pub(super) fn peak_within_budget(evidence: &Evidence) -> Checked {
                 ),
         );
     }
-    match doubt.filter(|_| findings.is_empty()) {
-        Some(doubt) => Checked::undecided(Code::SizeNotKnown, doubt),
-        None => Checked::Findings(findings),
-    }
+    Checked::found(findings, doubt.map(|doubt| Code::SizeNotKnown.because(doubt)))
 }
 
 /// Exposed time.

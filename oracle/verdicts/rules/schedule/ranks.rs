@@ -80,10 +80,7 @@ pub(super) fn collective_order_aligned(evidence: &Evidence) -> Checked {
                 ),
         );
     }
-    match (findings.is_empty(), doubts.first()) {
-        (true, Some(doubt)) => Checked::undecided(Code::OneRankSeen, doubt),
-        _ => Checked::Findings(findings),
-    }
+    Checked::found(findings, doubts.first().map(|doubt| Code::OneRankSeen.because(doubt)))
 }
 
 /// The first group and launch at which two orders part.
