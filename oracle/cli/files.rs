@@ -342,8 +342,14 @@ pub(super) fn write_graph(graph: &Graph, path: &Path, out: &mut dyn Write) -> Re
         return print(out, &json_text(graph)?);
     }
     let written = match path.extension().is_some_and(|ending| ending == "graph") {
-        true => std::fs::write(path, text::print_graph(graph)),
+        true => crate::files::write(path, text::print_graph(graph)),
         false => crate::files::write_path(&Document::Graph(Box::new(graph.clone())), path),
     };
     written.map_err(|error| CouldNotRun::new(format_args!("{}: {error}", path.display())))
+}
+
+/// Writes a graph as exchange JSON into a folder, under a name that the program chose.
+pub(super) fn write_graph_inside(graph: &Graph, folder: &Path, name: &str) -> Result<(), CouldNotRun> {
+    crate::files::write_path_inside(&Document::Graph(Box::new(graph.clone())), folder, name)
+        .map_err(|error| in_file(&folder.join(name), &error))
 }

@@ -82,8 +82,7 @@ fn write_summary(results: &Results) -> Result<(), CouldNotRun> {
         return Ok(());
     };
     let path = std::path::PathBuf::from(path);
-    let open = std::fs::OpenOptions::new().append(true).create(true).open(&path);
-    let written = open.and_then(|mut file| {
+    let written = crate::files::append(&path).and_then(|mut file| {
         let room = SUMMARY.saturating_sub(file.metadata()?.len());
         file.write_all(markdown(results, usize::try_from(room).unwrap_or(0)).as_bytes())
     });

@@ -81,7 +81,7 @@ pub struct Options {
 /// The folder cannot be read, or holds nothing that PyTorch logs graphs in.
 pub fn judge_folder(path: &Path, options: &Options) -> io::Result<TraceReport> {
     let sources = sources::find(path)?;
-    let cache = Cache::default();
+    let cache = Cache::new(options.world.ranks);
     let read: Vec<FileReport> = sources
         .processes
         .par_iter()

@@ -105,7 +105,6 @@ pub(super) struct FileJudge<'o> {
     /// What is known of process groups so far.
     groups: Vec<Group>,
     runnables: Runnables,
-    members: fx::Members,
     /// Pairs with process groups of which nothing is known yet: a runnable may come that says it.
     later: Vec<(String, CompileId, Vec<Shown>)>,
     report: FileReport,
@@ -139,7 +138,6 @@ impl<'o> FileJudge<'o> {
             results: FxHashMap::default(),
             groups: options.world.groups.clone(),
             runnables: Runnables::new(options.runnable.clone()),
-            members: fx::Members::new(options.world.ranks),
             later: Vec::new(),
             report: FileReport::default(),
             unreadable: Vec::new(),
@@ -362,7 +360,7 @@ impl FileJudge<'_> {
                 known.like = like.and_then(|like| Some(like.graph.as_ref().ok()?.graph.clone()));
                 let read = || {
                     let mut printed = fx::read(text, &known)?;
-                    printed.find_members(&mut self.members);
+                    self.cache.find_members(&mut printed);
                     Ok(printed)
                 };
                 self.cache.text(key, text.len(), read).map_err(|error: fx::FxError| {
