@@ -71,7 +71,7 @@
 pub mod cli;
 pub mod fuzzing;
 
-pub use harness::{campaign, candidates, edits, family, files, generate, reduce, stop, trace};
+pub use harness::{campaign, candidates, edits, family, files, generate, reduce, stop, threads, trace};
 pub use ir::{analysis, case, expression, format, graph, limits, ops, quantity, words};
 pub use models::{config, lifecycle, memory, semantics, simulate};
 pub use references::passes;

@@ -349,7 +349,8 @@ fn the_bill_of_materials_has_every_crate() {
     assert!(script.contains("--locked"));
     let output = Command::new("python3").arg(".ci/sbom").output().unwrap();
     let complaint = text(&output.stderr);
-    if !output.status.success() && (complaint.contains("Could not resolve") || complaint.contains("download")) {
+    if !output.status.success() && (complaint.contains("Could not resolve") || complaint.contains("download"))
+    {
         println!("skipped 1 test: crates of other systems cannot be had here");
         return;
     }
@@ -368,7 +369,10 @@ fn the_bill_of_materials_has_every_crate() {
     let refs: Vec<&Value> = components.iter().map(|component| &component["bom-ref"]).collect();
     for dependency in bill["dependencies"].as_array().unwrap() {
         for needed in dependency["dependsOn"].as_array().unwrap() {
-            assert!(refs.contains(&needed) || needed == &bill["metadata"]["component"]["bom-ref"], "{needed}");
+            assert!(
+                refs.contains(&needed) || needed == &bill["metadata"]["component"]["bom-ref"],
+                "{needed}"
+            );
         }
     }
 }

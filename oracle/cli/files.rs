@@ -12,6 +12,7 @@ use crate::graph::{Graph, World};
 use crate::judge::Remark;
 use crate::limits::{Limit, Limits};
 use crate::report::memory::Measured;
+use crate::words::held;
 use clap::Args;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -175,7 +176,7 @@ pub(super) fn place_remarks(notes: &mut [String], remarks: &[Remark], path: &Pat
 
 /// What is wrong with a file.
 pub(super) fn in_file(path: &Path, error: &dyn std::fmt::Display) -> CouldNotRun {
-    CouldNotRun::new(format_args!("{}: {error}", path.display()))
+    CouldNotRun::new(format_args!("{}: {error}", held(&path.display().to_string())))
 }
 
 /// Reads a file: gzip or JSON by its first bytes, a graph that PyTorch printed by its class, else a text case.

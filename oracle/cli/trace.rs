@@ -93,7 +93,7 @@ impl Known {
         let judge = judge::Options { values, element_limit: limits.get(Limit::Elements), ..judging() };
         let (allow, demand) = (self.allow.clone(), self.demand.clone());
         check_keys(&allow, &demand)?;
-        Ok(Options { judge, allow, demand, world, runnable })
+        Ok(Options { judge, allow, demand, world, text: limits.get(Limit::Text), runnable })
     }
 }
 
@@ -206,7 +206,9 @@ fn status(report: &TraceReport) -> Status {
     let has = |word: &str| report.rows.iter().any(|row| verdict(&row.outcome) == word);
     match () {
         () if has("violated") || !report.rank_findings.is_empty() => Status::Violated,
-        () if has("undecided") || has("refused") || has("not judged") => Status::Undecided,
+        () if report.is_partial || has("undecided") || has("refused") || has("not judged") => {
+            Status::Undecided
+        }
         () if report.rows.is_empty() => Status::Undecided,
         () => Status::Sound,
     }

@@ -11,6 +11,7 @@ use crate::generate::{Seeded, Source};
 use crate::gpu;
 use crate::judge::{self, Options, Values, input_faults};
 use crate::lifecycle::{Mode, Prediction, Verifier, events_of_replay};
+use crate::limits::Limit;
 use crate::memory::replay::{self, Facts, replay_facts};
 use crate::report::memory::{self, MemoryReport};
 use crate::rules::PassKind;
@@ -56,7 +57,7 @@ pub fn check(data: &[u8]) {
         max_elements: 1 << 12,
         ..gpu::passes::Options::default()
     };
-    for case in gpu::suite::cases("case", None, &case).unwrap_or_default() {
+    for case in gpu::suite::cases("case", None, &case, Limit::SmokeRanks.standard()).unwrap_or_default() {
         let _ = gpu::passes::smoke(&case, &options, None);
     }
 }

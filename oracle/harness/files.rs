@@ -138,18 +138,18 @@ struct Draft {
 impl Draft {
     /// A draft of a file that the user named.
     fn new(path: &Path) -> io::Result<Draft> {
-        let target = match std::fs::symlink_metadata(path) {
-            Ok(about) if about.is_symlink() => path.canonicalize()?,
-            _ => path.to_path_buf(),
-        };
-        match std::fs::metadata(&target) {
+        let is_link = std::fs::symlink_metadata(path).is_ok_and(|about| about.is_symlink());
+        match std::fs::metadata(path) {
             Ok(about) if !about.is_file() => {
-                // A pipe without a reader fails here, and a folder.
-                let file = options().write(true).open(&target)?;
+                // This fails for a folder, and for a pipe without a reader.
+                let file = options().write(true).open(path)?;
                 rustix::fs::fcntl_setfl(&file, OFlags::empty())?;
                 Ok(Draft { to: BufWriter::new(file), places: None })
             }
-            about => Draft::beside(target, about.ok().filter(Metadata::is_file)),
+            Ok(about) if is_link => Draft::beside(path.canonicalize()?, Some(about)),
+            Ok(about) => Draft::beside(path.to_path_buf(), Some(about)),
+            Err(_) if is_link => Err(io::Error::other("is a link to a file that is not there")),
+            Err(_) => Draft::beside(path.to_path_buf(), None),
         }
     }
 

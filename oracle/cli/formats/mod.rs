@@ -51,7 +51,7 @@ impl Format {
         results: impl FnOnce() -> Results,
     ) -> Result<(), CouldNotRun> {
         let printed = match self {
-            Format::Text => text(),
+            Format::Text => cut(text()),
             Format::Json => pretty(&json())?,
             Format::Sarif => pretty(&sarif(&results(), TOOL))?,
             Format::Junit => junit(&results()),
@@ -63,6 +63,12 @@ impl Format {
         };
         print(out, &printed)
     }
+}
+
+/// A report for people, whose lines have an end: names may have megabytes.
+fn cut(mut text: String) -> String {
+    crate::words::cut_lines(&mut text);
+    text
 }
 
 /// What a SARIF log calls the program.
@@ -107,7 +113,7 @@ impl ReportFormat {
         json: impl FnOnce() -> Value,
     ) -> Result<String, CouldNotRun> {
         match self {
-            ReportFormat::Text => Ok(text()),
+            ReportFormat::Text => Ok(cut(text())),
             ReportFormat::Json => pretty(&json()),
         }
     }

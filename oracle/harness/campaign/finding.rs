@@ -2,8 +2,8 @@
 
 use super::store::free;
 use crate::candidates::{Candidate, CandidateExt, Reference};
-use crate::files;
 use crate::case::{Case, Expectation, Expected, Subject};
+use crate::files;
 use crate::graph::{Graph, Op};
 use crate::judge::{self, Options, Verdict};
 use crate::reduce::Pin;

@@ -49,6 +49,8 @@ pub struct TraceReport {
     pub files: usize,
     /// What is to be said of files: a line each.
     pub notes: Vec<String>,
+    /// Whether some file could not be read to its end: what it holds besides is not judged.
+    pub is_partial: bool,
     /// Where ranks launch different collectives after a pass that launched the same before it, a line each.
     pub rank_findings: Vec<String>,
 }
@@ -71,6 +73,8 @@ pub struct Options {
     pub demand: Vec<String>,
     /// The process groups, where they are known.
     pub world: World,
+    /// The most bytes that a compressed file may hold.
+    pub text: u64,
     /// What `fx_graph_runnable.py` says of graphs with its inputs, where the records have none.
     pub runnable: Option<Arc<Runnable>>,
 }
@@ -80,12 +84,12 @@ pub struct Options {
 /// # Errors
 /// The folder cannot be read, or holds nothing that PyTorch logs graphs in.
 pub fn judge_folder(path: &Path, options: &Options) -> io::Result<TraceReport> {
-    let sources = sources::find(path)?;
+    let sources = sources::find(path, options.text)?;
     let cache = Cache::new(options.world.ranks);
     let read: Vec<FileReport> = sources
         .processes
         .par_iter()
-        .map(|process| match process.open() {
+        .map(|process| match process.open(options.text) {
             Ok(mut records) => {
                 let mut judge = FileJudge::new(&process.file, process.rank, options, &cache);
                 judge.read(&mut records);
@@ -94,15 +98,21 @@ pub fn judge_folder(path: &Path, options: &Options) -> io::Result<TraceReport> {
             Err(error) => FileReport::unreadable(&process.file, &error),
         })
         .collect();
-    let mut report = TraceReport { files: sources.files, notes: sources.notes, ..TraceReport::default() };
+    let mut report = TraceReport {
+        files: sources.files,
+        notes: sources.notes,
+        is_partial: sources.is_partial,
+        ..TraceReport::default()
+    };
     let mut kept = Vec::new();
     for file in read {
         let rows = report.rows.len();
         kept.extend(file.kept.into_iter().map(|kept| together::Kept { row: rows + kept.row, ..kept }));
         report.rows.extend(file.rows);
         report.notes.extend(file.notes);
+        report.is_partial |= file.is_partial;
     }
-    report.rank_findings = ranks::differences(&report.rows);
+    report.rank_findings = ranks::differences(report.rows.iter());
     let together = together::judge(&report.rows, &kept, options);
     report.rank_findings.extend(together.findings);
     report.notes.extend(together.notes);

@@ -27,6 +27,7 @@ use crate::ops::Ops;
 use ir::format::fx;
 use ir::format::torch_logs;
 use ir::format::torch_trace::{CompileId, Record, Source};
+use ir::words::held;
 use md5::{Digest, Md5};
 use rustc_hash::FxHashMap;
 use serde_json::Value;
@@ -40,13 +41,16 @@ use std::time::{Duration, Instant};
 pub(super) struct FileReport {
     pub(super) rows: Vec<Row>,
     pub(super) notes: Vec<String>,
+    /// Whether it could not be read to its end.
+    pub(super) is_partial: bool,
     /// The graphs of pairs, to be judged together with those of other ranks.
     pub(super) kept: Vec<Kept>,
 }
 
 impl FileReport {
     pub(super) fn unreadable(file: &Path, error: &io::Error) -> FileReport {
-        FileReport { notes: vec![format!("{}: {error}", file.display())], ..FileReport::default() }
+        let notes = vec![format!("{}: {error}", held(&file.display().to_string()))];
+        FileReport { notes, is_partial: true, ..FileReport::default() }
     }
 }
 
@@ -129,7 +133,7 @@ impl<'o> FileJudge<'o> {
         let mut judge = FileJudge {
             options,
             cache,
-            file: path.file_name().map_or(String::new(), |name| name.to_string_lossy().into_owned()),
+            file: path.file_name().map_or(String::new(), |name| held(&name.to_string_lossy()).into_owned()),
             rank,
             symbols: FxHashMap::default(),
             waiting: FxHashMap::default(),
@@ -160,6 +164,7 @@ impl<'o> FileJudge<'o> {
                 Ok(None) => break,
                 Err(error) => {
                     self.note(format!("cannot be read to its end: {error}"));
+                    self.report.is_partial = true;
                     break;
                 }
             }

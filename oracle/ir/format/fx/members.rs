@@ -65,7 +65,10 @@ struct Hashed {
 
 impl fmt::Debug for Hashed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Hashed").field("known", &self.known.len()).field("left", &self.left).finish_non_exhaustive()
+        f.debug_struct("Hashed")
+            .field("known", &self.known.len())
+            .field("left", &self.left)
+            .finish_non_exhaustive()
     }
 }
 
