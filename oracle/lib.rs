@@ -70,7 +70,7 @@
 
 pub mod cli;
 
-pub use harness::{campaign, candidates, edits, family, files, generate, reduce, stop, trace};
+pub use harness::{campaign, candidates, edits, family, files, generate, reduce, stop, threads, trace};
 pub use ir::{analysis, case, expression, format, graph, limits, ops, quantity, words};
 pub use models::{config, lifecycle, memory, semantics, simulate};
 pub use references::passes;

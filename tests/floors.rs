@@ -88,7 +88,9 @@ fn sources(folder: &Path, found: &mut Vec<(PathBuf, String)>) {
             sources(&path, found);
         } else if name.ends_with(".rs") && name != "tests.rs" {
             let text = std::fs::read_to_string(&path).unwrap();
-            let text = text.split("#[cfg(test)]\nmod tests {").next().unwrap().to_string();
+            let mut modules = text.match_indices("#[cfg(test)]\nmod ");
+            let tests = modules.find(|(at, of)| text[at + of.len()..].lines().next().unwrap().ends_with('{'));
+            let text = text[..tests.map_or(text.len(), |(at, _)| at)].to_string();
             found.push((path, text));
         }
     }
@@ -141,4 +143,41 @@ fn the_lower_floors_need_no_operating_system() {
             }
         }
     }
+}
+
+/// What opens or writes a file.
+const OPENS: &[&str] = &[
+    "File::",
+    "OpenOptions",
+    "fs::read(",
+    "fs::read_to_string",
+    "fs::write",
+    "fs::copy",
+    "fs::rename",
+    "fs::hard_link",
+    "fs::symlink",
+    "generate_to",
+    "use std::fs::{",
+];
+
+/// Only regular files are read, and only whole ones are written: by one module, which everything else uses.
+#[test]
+fn files_are_opened_in_one_place() {
+    let mut found = Vec::new();
+    for folder in ["oracle", "python/src"] {
+        sources(&root().join(folder), &mut found);
+    }
+    let mut opened = 0;
+    for (path, text) in &found {
+        for (number, line) in text.lines().enumerate() {
+            let opens = OPENS.iter().any(|word| line.contains(word)) && !line.trim_start().starts_with("//");
+            let is_allowed = path.ends_with("harness/files.rs")
+                // A lock is a method of a file, and names types of its module.
+                || line == "use std::fs::{File, TryLockError};"
+                || line == "use std::fs::{File, Metadata};";
+            assert!(!opens || is_allowed, "{}:{}: {line}", path.display(), number + 1);
+            opened += usize::from(opens);
+        }
+    }
+    assert!(opened > 3, "{opened} places were seen");
 }

@@ -207,6 +207,14 @@ fn smoke_counts_first() {
             "more elements than can be counted",
         ),
         ("ranks", format!("world 100000 ranks, groups dp = [0 1]\n{GRAPH}"), Some(3), "100000 ranks, the limit is 256"),
+        (
+            "pass",
+            "world 25600 ranks, groups dp = [0 to 25599]\npass bucketing kind=all_gather\nx = input : f32[4]\n\
+             g = all_gather(x, dp) : f32[102400]\nw = wait(g) : f32[102400]\noutput w\n"
+                .to_string(),
+            Some(3),
+            "25600 ranks, the limit is 256",
+        ),
         ("none", format!("world 0 ranks, groups dp = [0 1]\n{GRAPH}"), Some(3), "no ranks"),
     ];
     for (name, text, wanted, words) in cases {

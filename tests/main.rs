@@ -20,6 +20,7 @@ mod findings;
 mod floors;
 mod format_json;
 mod functions;
+mod hostile;
 mod idle;
 mod limits;
 mod meant;

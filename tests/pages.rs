@@ -99,7 +99,7 @@ fn holds(page: &str) -> Vec<Tag> {
     for words in ["fetch(", "XMLHttpRequest", "import(", "new Worker", "sendBeacon", "innerHTML", "eval("] {
         assert!(!page.contains(words), "the script has {words}");
     }
-    let hidden = |c: &char| graph_oracle::format::is_hidden(*c);
+    let hidden = |c: &char| graph_oracle::words::is_hidden(*c);
     assert_eq!(page.chars().find(hidden), None, "a character that hides");
     tags
 }

@@ -4,7 +4,7 @@
 use crate::common::{Scratch, program};
 
 /// ESC, BEL, CR, CSI of C1, and what turns the direction of writing.
-const HOSTILE: &str = "\u{1b}[31m\u{7}\r\u{9b}1m\u{202e}";
+const HOSTILE: &str = "\u{1b}[31m\u{7}\r\u{9b}1m\u{202e}\u{200b}\u{feff}";
 
 /// Runs the program and looks at every character that it prints.
 fn is_clean(arguments: &[&str]) -> String {

@@ -321,3 +321,58 @@ fn pairs_campaigns_and_events_are_tests() {
     // One line is empty, and no event.
     assert!(message.starts_with(&format!("event {} ", line - 1)), "{message} at line {line}");
 }
+
+/// Actions of others are pinned by commit: a tag can be moved.
+#[test]
+fn actions_are_pinned_by_commit() {
+    let text = std::fs::read_to_string("action.yml").unwrap();
+    let used: Vec<&str> = text.lines().filter_map(|line| line.trim().strip_prefix("uses: ")).collect();
+    assert!(!used.is_empty());
+    for action in used {
+        let commit = action.split(['@', ' ']).nth(1).unwrap_or("");
+        let is_commit = commit.len() == 40 && commit.bytes().all(|byte| byte.is_ascii_hexdigit());
+        assert!(is_commit, "{action}");
+    }
+    let stated = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(stated.contains("it must not come from a pull request"), "{stated}");
+}
+
+/// The bill of materials names every crate that is built, with what Cargo.lock says of it.
+#[test]
+fn the_bill_of_materials_has_every_crate() {
+    let script = std::fs::read_to_string(".ci/sbom").unwrap();
+    let output = Command::new("python3").args(["-c", "import sys, tomllib", "-"]).output();
+    if !output.is_ok_and(|output| output.status.success()) {
+        println!("skipped 1 test: there is no python3 with tomllib");
+        return;
+    }
+    assert!(script.contains("--locked"));
+    let output = Command::new("python3").arg(".ci/sbom").output().unwrap();
+    let complaint = text(&output.stderr);
+    if !output.status.success() && (complaint.contains("Could not resolve") || complaint.contains("download"))
+    {
+        println!("skipped 1 test: crates of other systems cannot be had here");
+        return;
+    }
+    assert!(output.status.success(), "{complaint}");
+    let bill: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&bill["bomFormat"], &bill["specVersion"]), (&json!("CycloneDX"), &json!("1.5")));
+    assert_eq!(bill["metadata"]["component"]["name"], "graph-oracle");
+    let components = bill["components"].as_array().unwrap();
+    let of = |name: &str| components.iter().find(|component| component["name"] == name);
+    for name in ["serde_json", "rustix", "pyo3", "graph-oracle-ir"] {
+        let component = of(name).unwrap_or_else(|| panic!("{name}"));
+        assert!(component["licenses"][0]["expression"].is_string(), "{component}");
+        assert_eq!(component["hashes"][0]["content"].is_string(), name != "graph-oracle-ir", "{component}");
+    }
+    assert!(of("criterion").is_none(), "what only benches need");
+    let refs: Vec<&Value> = components.iter().map(|component| &component["bom-ref"]).collect();
+    for dependency in bill["dependencies"].as_array().unwrap() {
+        for needed in dependency["dependsOn"].as_array().unwrap() {
+            assert!(
+                refs.contains(&needed) || needed == &bill["metadata"]["component"]["bom-ref"],
+                "{needed}"
+            );
+        }
+    }
+}

@@ -214,6 +214,7 @@ fn no_pass_of_the_samples_is_convicted() {
             allow: Vec::new(),
             demand: Vec::new(),
             world: World::default(),
+            text: u64::MAX,
             runnable: None,
             reads_only: false,
         };
@@ -263,7 +264,7 @@ fn printed_graphs_are_their_exports() {
 }
 
 /// A file of TORCH_TRACE with these records: a name, and the body of a graph.
-fn trace_of(records: &[(&str, &str)]) -> String {
+pub(crate) fn trace_of(records: &[(&str, &str)]) -> String {
     let mut text = String::new();
     for (name, body) in records {
         let graph = graph_text(body);
@@ -292,8 +293,10 @@ fn graph_text(body: &str) -> String {
     text
 }
 
-const SUM: &str = "add: \"f32[4][1]cpu\" = torch.ops.aten.add.Tensor(x, y);  x = y = None\nreturn (add,)";
-const OTHER: &str = "add: \"f32[4][1]cpu\" = torch.ops.aten.add.Tensor(x, x);  x = None\nreturn (add,)";
+pub(crate) const SUM: &str =
+    "add: \"f32[4][1]cpu\" = torch.ops.aten.add.Tensor(x, y);  x = y = None\nreturn (add,)";
+pub(crate) const OTHER: &str =
+    "add: \"f32[4][1]cpu\" = torch.ops.aten.add.Tensor(x, x);  x = None\nreturn (add,)";
 
 #[test]
 fn a_folder_is_judged_pair_by_pair() {

@@ -12,6 +12,7 @@ use crate::graph::{Graph, World};
 use crate::judge::Remark;
 use crate::limits::{Limit, Limits};
 use crate::report::memory::Measured;
+use crate::words::held;
 use clap::Args;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -175,7 +176,7 @@ pub(super) fn place_remarks(notes: &mut [String], remarks: &[Remark], path: &Pat
 
 /// What is wrong with a file.
 pub(super) fn in_file(path: &Path, error: &dyn std::fmt::Display) -> CouldNotRun {
-    CouldNotRun::new(format_args!("{}: {error}", path.display()))
+    CouldNotRun::new(format_args!("{}: {error}", held(&path.display().to_string())))
 }
 
 /// Reads a file: gzip or JSON by its first bytes, a graph that PyTorch printed by its class, else a text case.
@@ -342,8 +343,14 @@ pub(super) fn write_graph(graph: &Graph, path: &Path, out: &mut dyn Write) -> Re
         return print(out, &json_text(graph)?);
     }
     let written = match path.extension().is_some_and(|ending| ending == "graph") {
-        true => std::fs::write(path, text::print_graph(graph)),
+        true => crate::files::write(path, text::print_graph(graph)),
         false => crate::files::write_path(&Document::Graph(Box::new(graph.clone())), path),
     };
     written.map_err(|error| CouldNotRun::new(format_args!("{}: {error}", path.display())))
+}
+
+/// Writes a graph as exchange JSON into a folder, under a name that the program chose.
+pub(super) fn write_graph_inside(graph: &Graph, folder: &Path, name: &str) -> Result<(), CouldNotRun> {
+    crate::files::write_path_inside(&Document::Graph(Box::new(graph.clone())), folder, name)
+        .map_err(|error| in_file(&folder.join(name), &error))
 }

@@ -10,6 +10,7 @@ use crate::limits::Limits;
 use crate::report::results::{Level, Place, Results};
 use crate::simulate::flight::{self, Alignment, FlightReport, Flights, Meeting};
 use crate::simulate::{Operation, Programs};
+use crate::words::held;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -58,7 +59,8 @@ impl Dumps {
             for file in found {
                 let Some(rank) = rank_of(&file) else {
                     if path.is_dir() {
-                        dumps.passed_over.push(format!("{}: no rank at the end of its name", file.display()));
+                        let name = file.display().to_string();
+                        dumps.passed_over.push(format!("{}: no rank at the end of its name", held(&name)));
                         continue;
                     }
                     let why = "of which rank it is, the end of its name says, as in fr_3 or fr_3.json";

@@ -25,7 +25,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// Threads at most. Each has a stack and a case of its own, and more of them than cores make nothing faster.
-const MOST_JOBS: u64 = 1024;
+const MOST_JOBS: u64 = crate::limits::Limit::Threads.standard();
 
 #[derive(Args, Debug)]
 pub(super) struct Fuzz {

@@ -2,7 +2,6 @@
 
 use super::{CouldNotRun, is_stdout, print};
 use clap::Args;
-use std::fs::File;
 use std::io::{Read, Sink, Write};
 use std::path::{Path, PathBuf};
 
@@ -37,7 +36,7 @@ impl Html {
             Some(path) => {
                 // Once more: what lies there may have been written by this very run.
                 refuse_other(path)?;
-                std::fs::write(path, page())
+                crate::files::write(path, page())
                     .map_err(|error| CouldNotRun::new(format_args!("{}: {error}", path.display())))
             }
         }
@@ -58,7 +57,9 @@ impl Html {
 pub(super) fn refuse_other(path: &Path) -> Result<(), CouldNotRun> {
     const BEGIN: &[u8] = b"<!doctype html>";
     let mut begin = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(BEGIN.len() as u64).read_to_end(&mut begin));
+    // What cannot be read holds nothing that could be lost.
+    let file = crate::files::open(path);
+    let read = file.and_then(|file| file.take(BEGIN.len() as u64).read_to_end(&mut begin));
     match read {
         Ok(length) if length > 0 && !begin.eq_ignore_ascii_case(BEGIN) => Err(CouldNotRun::new(
             format_args!("{}: is there and is no page: --html would overwrite it", path.display()),

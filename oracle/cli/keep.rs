@@ -208,10 +208,9 @@ fn test(name: &str, rule: Option<&str>, call: &str) -> String {
 
 /// Writes files of these contents, unless one of another content is there. What was done, a line each.
 fn write(folder: &Path, files: &[(String, String)]) -> Result<String, CouldNotRun> {
-    let holds = |path: &Path, text: &str| std::fs::read(path).is_ok_and(|bytes| bytes == text.as_bytes());
     for (name, text) in files {
         let path = folder.join(name);
-        if path.symlink_metadata().is_ok() && !holds(&path, text) {
+        if path.symlink_metadata().is_ok() && !crate::files::holds(&path, text) {
             let path = path.display();
             return Err(CouldNotRun::new(format_args!(
                 "{path}: is there already, and is left alone; give --name"
@@ -221,9 +220,9 @@ fn write(folder: &Path, files: &[(String, String)]) -> Result<String, CouldNotRu
     let mut done = String::new();
     for (name, text) in files {
         let path = folder.join(name);
-        let is_there = holds(&path, text);
+        let is_there = crate::files::holds(&path, text);
         if !is_there {
-            std::fs::write(&path, text).map_err(|error| files::in_file(&path, &error))?;
+            crate::files::write_inside(folder, name, text).map_err(|error| files::in_file(&path, &error))?;
         }
         done += &format!("{}{}\n", path.display(), if is_there { ": is there already" } else { "" });
     }

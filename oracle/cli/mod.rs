@@ -141,7 +141,9 @@ pub struct CouldNotRun(String);
 
 impl CouldNotRun {
     fn new(message: impl fmt::Display) -> CouldNotRun {
-        CouldNotRun(message.to_string())
+        let mut message = message.to_string();
+        crate::words::cut_lines(&mut message);
+        CouldNotRun(message)
     }
 
     /// The faults of what a file holds, a line each, with the line and column of what is at fault.
@@ -156,7 +158,7 @@ impl CouldNotRun {
             }
         };
         let lines: Vec<String> = faults.iter().map(|fault| line(fault)).collect();
-        CouldNotRun(lines.join("\n"))
+        CouldNotRun::new(lines.join("\n"))
     }
 
     /// Why what is in a file cannot be judged.
@@ -208,6 +210,7 @@ pub fn run_in_colour(
     (out, out_coloured): (&mut dyn Write, bool),
     (complain, complain_coloured): (&mut dyn Write, bool),
 ) -> Status {
+    crate::threads::limit_pool();
     let (out, complain) =
         (&mut Terminal::new(out, out_coloured), &mut Terminal::new(complain, complain_coloured));
     let matches = Arguments::command().try_get_matches_from(arguments);

@@ -147,7 +147,7 @@ impl Reduce {
         let text = done.case.to_string();
         match &self.output {
             Some(path) => {
-                std::fs::write(path, &text)
+                crate::files::write(path, &text)
                     .map_err(|error| CouldNotRun::new(format_args!("{}: {error}", path.display())))?;
                 let after = done.case.graph.len();
                 print(out, &format!("{rule}: {before} nodes before, {after} after; {}\n", path.display()))?;

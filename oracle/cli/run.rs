@@ -129,7 +129,7 @@ impl Run {
             |why: &dyn std::fmt::Display| CouldNotRun::new(format_args!("{}: {why}", self.before.display()));
         std::fs::create_dir_all(&self.output)
             .map_err(|error| CouldNotRun::new(format_args!("{}: {error}", self.output.display())))?;
-        let mut write = |graph: &Graph, name: &str| files::write_graph(graph, &self.output.join(name), out);
+        let write = |graph: &Graph, name: &str| files::write_graph_inside(graph, &self.output, name);
         let cut = |joint: &Graph, config: &PassConfig| {
             candidate.partition(joint, config, Place::default()).map_err(|refusal| in_file(&refusal.reason))
         };

@@ -2,11 +2,11 @@
 //! same arguments that are parsed.
 
 use super::{Arguments, CouldNotRun, Status, print};
-use clap::{Args, CommandFactory};
+use clap::{Args, Command, CommandFactory};
 use clap_complete::Shell;
 use clap_mangen::Man as Page;
-use std::io::Write;
-use std::path::PathBuf;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 
 #[derive(Args, Debug)]
 pub(super) struct Completions {
@@ -39,9 +39,20 @@ impl Man {
             print(out, &String::from_utf8_lossy(&page))?;
             return Ok(Status::Sound);
         };
-        let written = std::fs::create_dir_all(folder)
-            .and_then(|()| clap_mangen::generate_to(Arguments::command(), folder));
+        let mut program = Arguments::command().disable_help_subcommand(true);
+        program.build();
+        let written = std::fs::create_dir_all(folder).and_then(|()| write_pages(&program, folder));
         written.map_err(|error| CouldNotRun::new(format_args!("{}: {error}", folder.display())))?;
         Ok(Status::Sound)
     }
+}
+
+/// Writes the page of a command, and those of its own commands.
+fn write_pages(command: &Command, folder: &Path) -> io::Result<()> {
+    for below in command.get_subcommands().filter(|below| !below.is_hide_set()) {
+        write_pages(below, folder)?;
+    }
+    let (page, mut text) = (Page::new(command.clone()), Vec::new());
+    page.render(&mut text)?;
+    crate::files::write_inside(folder, &page.get_filename(), text)
 }

@@ -67,7 +67,7 @@ impl Show {
         };
         match &self.output {
             None => print(out, &text)?,
-            Some(path) => std::fs::write(path, text)
+            Some(path) => crate::files::write(path, text)
                 .map_err(|error| CouldNotRun::new(format_args!("{}: {error}", path.display())))?,
         }
         Ok(Status::Sound)
@@ -147,7 +147,7 @@ impl Convert {
                 return Ok(Status::Sound);
             }
         };
-        std::fs::write(&self.to, text)
+        crate::files::write(&self.to, text)
             .map_err(|error| CouldNotRun::new(format_args!("{}: {error}", self.to.display())))?;
         Ok(Status::Sound)
     }

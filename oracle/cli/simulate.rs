@@ -142,7 +142,7 @@ impl Simulate {
         let report = simulate::simulate(programs, options);
         if let Some(path) = &self.trace {
             let trace = simulate::trace(programs, &report.timeline).to_string();
-            std::fs::write(path, trace)
+            crate::files::write(path, trace)
                 .map_err(|error| CouldNotRun::new(format_args!("{}: {error}", path.display())))?;
         }
         self.html.write(out, || {

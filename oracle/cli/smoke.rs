@@ -139,7 +139,8 @@ impl Smoke {
             let in_file = |reason: String| CouldNotRun::new(format_args!("{argument}: {reason}"));
             match files::read(path, limits)? {
                 Input::Case(case) => {
-                    all.extend(suite::cases(argument, Some(argument), &case).map_err(in_file)?)
+                    let most = limits.get(Limit::SmokeRanks);
+                    all.extend(suite::cases(argument, Some(argument), &case, most).map_err(in_file)?)
                 }
                 Input::Graph(graph) => {
                     let file = Some(argument.clone());

@@ -110,8 +110,8 @@ impl Sweep {
         let catalogue = edits::catalogue();
         let keep = |number: usize, one: &Edited, outcomes: &[(Option<u32>, Outcome)]| {
             let (Some(folder), Some((_, outcome))) = (&self.keep, outcomes.get(one.graph)) else { return };
-            let path = folder.join(format!("{number}_{}.json.gz", catalogue[one.edit].name));
-            if let Err(error) = files::write_graph(&outcome.repaired, &path, &mut std::io::sink())
+            let name = format!("{number}_{}.json.gz", catalogue[one.edit].name);
+            if let Err(error) = files::write_graph_inside(&outcome.repaired, folder, &name)
                 && let Ok(mut failed) = failed.lock()
             {
                 failed.get_or_insert(error);

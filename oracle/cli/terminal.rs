@@ -8,7 +8,7 @@
 //! On a terminal the word that a line begins with is coloured where it is a verdict: here, where text is clean already,
 //! so that nobody else's text can be taken for our colours.
 
-use crate::format::is_hidden;
+use crate::words::escape;
 use std::borrow::Cow;
 use std::io::{self, Write};
 
@@ -57,9 +57,10 @@ impl<'w> Terminal<'w> {
 
     fn escaped(&mut self, text: &str) -> io::Result<()> {
         let mut plain = 0;
-        for (at, c) in text.char_indices().filter(|&(_, c)| is_hidden(c)) {
+        for (at, c) in text.char_indices() {
+            let Some(escaped) = escape(c) else { continue };
             self.to.write_all(&text.as_bytes()[plain..at])?;
-            write!(self.to, "\\u{:04x}", u32::from(c))?;
+            self.to.write_all(escaped.as_bytes())?;
             plain = at + c.len_utf8();
         }
         self.to.write_all(&text.as_bytes()[plain..])

@@ -98,7 +98,8 @@ impl Known {
         let judge = judge::Options { values, element_limit: limits.get(Limit::Elements), ..judging() };
         let (allow, demand) = (self.allow.clone(), self.demand.clone());
         check_keys(&allow, &demand)?;
-        Ok(Options { judge, allow, demand, world, runnable, reads_only: false })
+        let text = limits.get(Limit::Text);
+        Ok(Options { judge, allow, demand, world, text, runnable, reads_only: false })
     }
 }
 
@@ -250,7 +251,9 @@ fn status(report: &TraceReport) -> Status {
     let has = |word: &str| report.rows.iter().any(|row| verdict(&row.outcome) == word);
     match () {
         () if has("violated") || !report.rank_findings.is_empty() => Status::Violated,
-        () if has("undecided") || has("refused") || has("not judged") => Status::Undecided,
+        () if report.is_partial || has("undecided") || has("refused") || has("not judged") => {
+            Status::Undecided
+        }
         () if !report.rank_doubts.is_empty() => Status::Undecided,
         () if report.rows.is_empty() => Status::Undecided,
         () => Status::Sound,

@@ -24,6 +24,7 @@ pub mod reduce;
 #[path = "../../tests/common/scale.rs"]
 mod scale;
 pub mod stop;
+pub mod threads;
 pub mod trace;
 
 use ir::{analysis, case, format, graph, limits, ops, words};

@@ -48,6 +48,12 @@ limits! {
         "A file, and what it holds when it is decompressed. A graph of a million nodes takes 200 MB; places in a text are counted in 32 bits.";
     Line "line" 64 * MIB, 64 * MIB, "bytes",
         "A line of a log, which is held as a whole. The longest that PyTorch prints, a signature of some thousand inputs, has less than a megabyte.";
+    Hashes "hashes" 1 << 22, 1 << 22, "hashes",
+        "Hashes of lists of ranks with which a run compares the names of process groups, for each size that groups have; divided by the size. All names of one size together take a second.";
+    Threads "threads" 1024, 1024, "threads",
+        "Threads that work at once, whatever RAYON_NUM_THREADS and --jobs say. More than processors gain nothing, and each has a stack.";
+    Statement "statement" 1 << 12, 1 << 12, "bytes",
+        "One statement of a report: a title, a fact, a name, a note. Of a longer one the middle is left out; a name may have megabytes.";
     Objects "objects" 1 << 25, 1 << 30, "objects",
         "What a dump of a running program holds (a memory snapshot, a flight recorder), counted as often as it is referred to. A snapshot of half a million events with their stacks; each takes some 30 bytes.";
     Brackets "brackets" 256, 256, "levels",

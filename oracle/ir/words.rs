@@ -1,4 +1,91 @@
-//! Words of messages.
+//! Words of messages, and how the words of others are shown among them.
+//!
+//! # Names
+//!
+//! A name from a file may hold anything, a line that looks like one of ours included. A reader hands a name to [`held`]:
+//! its line feeds and tabs become noncharacters, which Unicode sets aside for use inside a program. So every line break
+//! of a report is the report's own, whoever formats it. A writer of files hands it to [`released`]. What prints for
+//! people hands each character to [`escape`].
+
+use crate::limits::Limit;
+use std::borrow::Cow;
+
+/// Characters of names that would be layout, and what stands for them inside the program.
+const LAYOUT: [(char, char); 2] = [('\n', '\u{fdd0}'), ('\t', '\u{fdd1}')];
+
+/// A name as it is held: on one line. A noncharacter that stands for a line feed or a tab is replaced itself.
+pub fn held(name: &str) -> Cow<'_, str> {
+    let is_plain = name.bytes().all(|byte| !matches!(byte, b'\n' | b'\t' | 0xef));
+    if is_plain {
+        return Cow::Borrowed(name);
+    }
+    let hold = |c: char| match LAYOUT.iter().find(|(plain, inner)| c == *plain || c == *inner) {
+        Some((plain, inner)) if c == *plain => *inner,
+        Some(_) => char::REPLACEMENT_CHARACTER,
+        None => c,
+    };
+    Cow::Owned(name.chars().map(hold).collect())
+}
+
+/// A name as it was before it was [`held`].
+pub fn released(name: &str) -> Cow<'_, str> {
+    if !name.contains(LAYOUT.map(|(_, inner)| inner)) {
+        return Cow::Borrowed(name);
+    }
+    Cow::Owned(name.chars().map(release).collect())
+}
+
+fn release(c: char) -> char {
+    LAYOUT.iter().find(|(_, inner)| c == *inner).map_or(c, |(plain, _)| *plain)
+}
+
+/// How a character is shown that could steer a terminal, hide or pass for layout: as in JSON, `\u001b`. `None` of one
+/// that is shown as it is.
+pub fn escape(c: char) -> Option<String> {
+    is_hidden(c).then(|| {
+        let mut units = [0; 2];
+        release(c).encode_utf16(&mut units).iter().map(|unit| format!("\\u{unit:04x}")).collect()
+    })
+}
+
+/// A text of several lines in which every character can be seen.
+pub fn visible(text: &str) -> String {
+    text.chars().fold(String::with_capacity(text.len()), |mut seen, c| {
+        match escape(c) {
+            Some(escaped) => seen.push_str(&escaped),
+            None => seen.push(c),
+        }
+        seen
+    })
+}
+
+/// Whether a character could steer a terminal or hide in it: control characters but for line feeds and tabs, line ends
+/// of other kinds, what turns the direction of writing, what has no width, and noncharacters.
+pub fn is_hidden(c: char) -> bool {
+    match c {
+        '\n' | '\t' => false,
+        // Nearly every character.
+        ' '..='~' => false,
+        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' => true,
+        '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' => true,
+        '\u{2060}'..='\u{206f}' | '\u{2800}' | '\u{3164}' | '\u{fdd0}'..='\u{fdef}' => true,
+        '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' => true,
+        '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}' => true,
+        c => c.is_control() || u32::from(c) & 0xfffe == 0xfffe,
+    }
+}
+
+/// Cuts the middle out of a statement that is longer than [`Limit::Statement`].
+pub fn cut(statement: &mut String) {
+    let most = Limit::Statement.standard() as usize;
+    if statement.len() <= most {
+        return;
+    }
+    let boundary = |at: &usize| statement.is_char_boundary(*at);
+    let from = (0..=most / 2).rev().find(boundary).unwrap_or(0);
+    let to = (statement.len() - most / 4..).find(boundary).unwrap_or(statement.len());
+    statement.replace_range(from..to, &format!(" [{} left out] ", count(to - from, "byte")));
+}
 
 /// A number and the noun that it counts, which takes an `s` in the plural: `1 output`, `2 outputs`.
 pub fn count(number: usize, noun: &str) -> String {
@@ -68,9 +155,37 @@ pub fn duration(nanoseconds: u64) -> String {
     }
 }
 
+/// The same of each line.
+pub fn cut_lines(text: &mut String) {
+    if text.len() > Limit::Statement.standard() as usize {
+        let mut lines: Vec<String> = text.split('\n').map(String::from).collect();
+        lines.iter_mut().for_each(cut);
+        *text = lines.join("\n");
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{choices, count, counts, near};
+    use super::*;
+
+    #[test]
+    fn names_are_one_line_and_come_back() {
+        let name = "a\nb\tc\u{202e}\u{200b}\u{feff}\u{e0041}";
+        assert!(!held(name).contains(['\n', '\t']));
+        assert_eq!(released(&held(name)), name);
+        assert_eq!(visible(&held(name)), "a\\u000ab\\u0009c\\u202e\\u200b\\ufeff\\udb40\\udc41");
+        assert_eq!(visible("a\n\tb é"), "a\n\tb é");
+        // Nobody else's noncharacter becomes a line break.
+        assert_eq!(released(&held("\u{fdd0}")), "\u{fffd}");
+    }
+
+    #[test]
+    fn statements_are_cut_in_the_middle() {
+        let mut text = "é".repeat(100_000) + "end";
+        cut(&mut text);
+        assert!(text.len() <= Limit::Statement.standard() as usize && text.starts_with("éé"), "{text}");
+        assert!(text.ends_with("end") && text.contains(" bytes left out] "), "{text}");
+    }
 
     #[test]
     fn what_is_near_is_what_was_meant() {

@@ -1,30 +1,16 @@
 //! Words of others on a page: nothing that they hold may act, hide or turn the direction of writing.
 
-use ir::format::is_hidden;
 use maud::PreEscaped;
 use serde_json::Value;
 use std::fmt::Write;
 
-/// Text of several lines in which every character can be seen: what hides is written as `\u{202e}`.
-pub fn visible(text: &str) -> String {
-    let mut seen = String::with_capacity(text.len());
-    for c in text.chars() {
-        match is_hidden(c) || is_invisible(c) {
-            true => write!(seen, "\\u{{{:x}}}", c as u32).unwrap_or_default(),
-            false => seen.push(c),
-        }
-    }
-    seen
-}
+pub use ir::words::visible;
 
 /// The same on one line: line feeds and tabs are written out too.
 pub fn line(text: &str) -> String {
-    visible(text).replace('\n', "\\n").replace('\t', "\\t")
-}
-
-/// Characters without width, and those that no text may hold.
-fn is_invisible(c: char) -> bool {
-    matches!(c, '\u{200b}'..='\u{200d}' | '\u{2060}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}')
+    let mut line = visible(text).replace('\n', "\\n").replace('\t', "\\t");
+    ir::words::cut(&mut line);
+    line
 }
 
 /// Data for a script, to stand in `<script type="application/json">`: no text in it ends the element, and no character
@@ -50,7 +36,7 @@ mod tests {
 
     #[test]
     fn what_hides_is_written_out() {
-        assert_eq!(visible("a\u{202e}b\u{0}\u{200b}\nc"), "a\\u{202e}b\\u{0}\\u{200b}\nc");
+        assert_eq!(visible("a\u{202e}b\u{0}\u{200b}\nc"), "a\\u202eb\\u0000\\u200b\nc");
         assert_eq!(line("a\nb\tc"), "a\\nb\\tc");
     }
 

@@ -19,11 +19,13 @@ use graph_oracle::graph::{
     Symbol, Tags, Tensor, Value,
 };
 use graph_oracle::limits::Limit;
+use graph_oracle::words::{held, released};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyComplex, PyDict, PyFloat, PyInt, PyList, PySlice, PyString, PyTuple, PyType};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
+use std::borrow::Cow;
 use std::collections::hash_map::Entry;
 
 /// Reads graphs of one pair: what they share is read once. It holds on to the objects it has read.
@@ -214,7 +216,7 @@ impl<'py> Reading<'_, 'py> {
                 let name = self.reader.targets.get(&key).map_or("", |target| &target.name);
                 self.graph.intern_target(name)
             }
-            _ => self.graph.intern_target(target.cast::<PyString>()?.to_str()?),
+            _ => self.graph.intern_target(&held(target.cast::<PyString>()?.to_str()?)),
         };
         let name = self.graph.intern(name);
         let mut new = Node::new(name, op, target);
@@ -294,7 +296,7 @@ impl<'py> Reading<'_, 'py> {
         }
         let mut values = Vec::new();
         for (key, value) in kwargs.iter() {
-            let key = self.graph.intern(key.cast::<PyString>()?.to_str()?);
+            let key = self.graph.intern(&held(key.cast::<PyString>()?.to_str()?));
             values.push(Value::Str(key));
             let value = self.value(&value)?;
             values.push(value);
@@ -322,7 +324,7 @@ impl<'py> Reading<'_, 'py> {
             };
         }
         if let Ok(text) = value.cast::<PyString>() {
-            let text = self.graph.intern(text.to_str()?);
+            let text = self.graph.intern(&held(text.to_str()?));
             self.strings.push(text);
             return Ok(Value::Str(text));
         }
@@ -612,11 +614,12 @@ impl<'py> Reading<'_, 'py> {
         }
         self.strings.sort_by_key(|text| text.index());
         self.strings.dedup();
-        let names: Vec<&str> = self.strings.iter().map(|&text| self.graph.text(text)).collect();
+        let names: Vec<Cow<str>> = self.strings.iter().map(|&text| released(self.graph.text(text))).collect();
         let (ranks, groups): (Option<u32>, Vec<(String, u32, Option<u32>, Vec<Vec<u32>>)>) =
             self.ask("world", (names,))?.extract()?;
         self.graph.world.ranks = ranks;
         for (name, size, recorded_rank, instances) in groups {
+            let name = held(&name).into_owned();
             self.graph.world.groups.push(Group { name, size, recorded_rank, instances });
         }
         let symbols: Vec<(String, Option<i64>, String, String, bool)> = self.ask("symbols", ())?.extract()?;

@@ -30,6 +30,12 @@ mod _oracle {
         cases::Shrinking, cases::generate, command, fx::Reader, graph::Graph, objects::CannotJudge,
         objects::InternalError, pair::Pair,
     };
+
+    #[pymodule_init]
+    fn limit_threads(_: &pyo3::Bound<'_, pyo3::types::PyModule>) -> pyo3::PyResult<()> {
+        graph_oracle::threads::limit_pool();
+        Ok(())
+    }
 }
 
 /// Runs the command line on the arguments (the program's name first) and returns its exit status.

@@ -1,5 +1,6 @@
 //! Errors, and JSON values as Python objects.
 
+use graph_oracle::words::released;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use serde_json::Value;
@@ -54,7 +55,7 @@ pub fn object<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>
             (None, Some(n)) => n.into_pyobject(py)?.into_any(),
             (None, None) => number.as_f64().into_pyobject(py)?.into_any(),
         },
-        Value::String(text) => text.into_pyobject(py)?.into_any(),
+        Value::String(text) => released(text).into_pyobject(py)?.into_any(),
         Value::Array(items) => {
             let list = PyList::empty(py);
             for item in items {

@@ -17,7 +17,8 @@ const TEXTS: [&str; 8] = [
     "a",
     "cuda:0",
     "\"quoted\" \\ back",
-    "line\nbreak\t\u{1}",
+    // A line break and a tab, as names are held.
+    "line\u{fdd0}break\u{fdd1}\u{1}",
     "\u{e9}\u{4e16}\u{1f600}",
     "{\"ref\":1}",
     "inf",

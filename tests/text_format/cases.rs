@@ -28,7 +28,22 @@ fn name() -> impl Strategy<Value = String> {
 fn text() -> impl Strategy<Value = String> {
     prop_oneof![
         select(vec![
-            "", " ", "\"", "'", "\"'", "\\", "\n", "\r\n", "a b", "#", "---", "0", "-inf", "\u{0}", "é", "{}"
+            "",
+            " ",
+            "\"",
+            "'",
+            "\"'",
+            "\\",
+            "\u{fdd0}",
+            "\r\u{fdd0}",
+            "a b",
+            "#",
+            "---",
+            "0",
+            "-inf",
+            "\u{0}",
+            "é",
+            "{}"
         ])
         .prop_map(str::to_string),
         "[a-z/.:-]{0,6}",

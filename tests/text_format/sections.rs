@@ -57,7 +57,7 @@ fn whatever_is_held_is_printed_and_read_again() {
                 Offset { name: names[0].clone(), offset: 0, in_place_of: None },
             ]),
             after: None,
-            verifier_runs: Some(vec![Vec::new(), names.clone(), vec!["a\nb".to_string()]]),
+            verifier_runs: Some(vec![Vec::new(), names.clone(), vec!["a\u{fdd0}b".to_string()]]),
         },
     ];
     let graph = parse(GRAPH).graph;

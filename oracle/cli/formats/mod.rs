@@ -51,7 +51,7 @@ impl Format {
         results: impl FnOnce() -> Results,
     ) -> Result<(), CouldNotRun> {
         let printed = match self {
-            Format::Text => text(),
+            Format::Text => cut(text()),
             Format::Json => pretty(&json())?,
             Format::Sarif => pretty(&sarif(&results(), TOOL))?,
             Format::Junit => junit(&results()),
@@ -63,6 +63,12 @@ impl Format {
         };
         print(out, &printed)
     }
+}
+
+/// A report for people, whose lines have an end: names may have megabytes.
+fn cut(mut text: String) -> String {
+    crate::words::cut_lines(&mut text);
+    text
 }
 
 /// What a SARIF log calls the program.
@@ -82,8 +88,7 @@ fn write_summary(results: &Results) -> Result<(), CouldNotRun> {
         return Ok(());
     };
     let path = std::path::PathBuf::from(path);
-    let open = std::fs::OpenOptions::new().append(true).create(true).open(&path);
-    let written = open.and_then(|mut file| {
+    let written = crate::files::append(&path).and_then(|mut file| {
         let room = SUMMARY.saturating_sub(file.metadata()?.len());
         file.write_all(markdown(results, usize::try_from(room).unwrap_or(0)).as_bytes())
     });
@@ -108,7 +113,7 @@ impl ReportFormat {
         json: impl FnOnce() -> Value,
     ) -> Result<String, CouldNotRun> {
         match self {
-            ReportFormat::Text => Ok(text()),
+            ReportFormat::Text => Ok(cut(text())),
             ReportFormat::Json => pretty(&json()),
         }
     }

@@ -288,6 +288,7 @@ const LIMITS: &[(Limit, &[&str])] = &[
             "show",
             "convert",
             "serve",
+            "trace",
         ],
     ),
     (Limit::Objects, &["check", "simulate", "lifecycle", "serve"]),

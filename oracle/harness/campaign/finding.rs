@@ -3,6 +3,7 @@
 use super::store::free;
 use crate::candidates::{Candidate, CandidateExt, Reference};
 use crate::case::{Case, Expectation, Expected, Subject};
+use crate::files;
 use crate::graph::{Graph, Op};
 use crate::judge::{self, Options, Verdict};
 use crate::reduce::Pin;
@@ -101,11 +102,11 @@ impl Distinct {
 
     /// The file that holds the reduced case, in a folder of a campaign or of reproductions; `None` where there is none.
     pub fn file_in(&self, folder: &Path) -> Option<PathBuf> {
-        let is_ours = |path: &Path| std::fs::read_to_string(path).is_ok_and(|text| text == self.case);
+        let is_ours = |path: &Path| files::holds(path, &self.case);
         let name = self.file_name();
         let beside = free(folder, &name, is_ours);
         let inside = free(folder, name.trim_end_matches(".graph"), |path| is_ours(&path.join("case.graph")));
-        [beside, inside.join("case.graph")].into_iter().find(|path| path.exists())
+        [folder.join(beside), folder.join(inside).join("case.graph")].into_iter().find(|path| path.exists())
     }
 
     /// A file name for the reduced case.

@@ -59,6 +59,7 @@ use crate::judge::{self, CannotJudge, Judgement, Options, Ranks, Values, Verdict
 use crate::reduce::{self, Budget, Guard, Pin};
 use crate::rules::{Code, PassKind, Reason};
 use crate::stop::Stop;
+use crate::threads::within_limit;
 use progress::Progress;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -300,7 +301,7 @@ impl Campaign<'_> {
     }
 
     fn pool(&self) -> Result<rayon::ThreadPool, CampaignError> {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(self.jobs).build();
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(within_limit(self.jobs)).build();
         pool.map_err(|error| CampaignError::Threads(error.to_string()))
     }
 

@@ -16,11 +16,11 @@
 use super::header::Header;
 use super::summary::{Batch, Summary};
 use super::{Distinct, digest};
-use crate::files::read_bytes;
+use crate::files::{self, read_bytes};
 use crate::limits::Limit;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, TryLockError};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -131,7 +131,7 @@ impl Store {
         let io = |error| StoreError::Io { path: path.clone(), error };
         std::fs::create_dir_all(folder)
             .map_err(|error| StoreError::Io { path: folder.to_path_buf(), error })?;
-        let mut file = OpenOptions::new().create(true).read(true).append(true).open(&path).map_err(io)?;
+        let mut file = files::append(&path).map_err(io)?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err(StoreError::InUse { path: path.clone() }),
@@ -168,7 +168,7 @@ impl Store {
         let kept = |case: &str| batch.found.iter().any(|finding| finding.case == case);
         for finding in shorter.iter().flat_map(|batch| &batch.found).filter(|finding| !kept(&finding.case)) {
             let path = self.folder.join(finding.file_name());
-            if std::fs::read_to_string(&path).is_ok_and(|text| text == finding.case) {
+            if files::holds(&path, &finding.case) {
                 std::fs::remove_file(&path).map_err(|error| StoreError::Io { path, error })?;
             }
         }
@@ -182,39 +182,46 @@ impl Store {
 
     /// Writes a reduced case beside the store, unless it is there.
     fn keep(&self, finding: &Distinct) -> Result<(), StoreError> {
-        let path = free(&self.folder, &finding.file_name(), |path| {
-            std::fs::read_to_string(path).is_ok_and(|text| text == finding.case)
-        });
+        let name = free(&self.folder, &finding.file_name(), |path| files::holds(path, &finding.case));
+        let path = self.folder.join(&name);
         match path.exists() {
             true => Ok(()),
-            false => std::fs::write(&path, &finding.case).map_err(|error| StoreError::Io { path, error }),
+            false => files::write_inside(&self.folder, &name, &finding.case)
+                .map_err(|error| StoreError::Io { path, error }),
         }
     }
 }
 
-/// A path in a folder for `name`: one that is free or `is_ours`. What is somebody else's is passed over, by a number
-/// before the ending.
-pub(super) fn free(folder: &Path, name: &str, is_ours: impl Fn(&Path) -> bool) -> PathBuf {
+/// A name in a folder like `name`: one that is free or `is_ours`. Files of others and symbolic links are passed over, by
+/// a number before the ending.
+pub(super) fn free(folder: &Path, name: &str, is_ours: impl Fn(&Path) -> bool) -> String {
     let (stem, ending) = match name.rsplit_once('.') {
         Some((stem, ending)) => (stem, format!(".{ending}")),
         None => (name, String::new()),
     };
-    let mut path = folder.join(name);
+    let is_usable = |name: &str| match folder.join(name).symlink_metadata() {
+        Ok(about) => !about.is_symlink() && is_ours(&folder.join(name)),
+        Err(_) => true,
+    };
+    let mut numbered = name.to_string();
     let mut number = 2u64;
-    while path.exists() && !is_ours(&path) {
-        path = folder.join(format!("{stem}-{number}{ending}"));
+    while !is_usable(&numbered) {
+        numbered = format!("{stem}-{number}{ending}");
         number += 1;
     }
-    path
+    numbered
 }
 
 fn line_of(line: &impl Serialize) -> io::Result<String> {
     Ok(serde_json::to_string(line)? + "\n")
 }
 
+/// Appends a line. One that cannot be written to its end is removed again.
 fn write_line(file: &mut File, line: &impl Serialize) -> io::Result<()> {
-    file.write_all(line_of(line)?.as_bytes())?;
-    file.sync_data()
+    let whole = file.metadata()?.len();
+    file.write_all(line_of(line)?.as_bytes()).and_then(|()| file.sync_data()).inspect_err(|_| {
+        let _ = file.set_len(whole);
+    })
 }
 
 /// What a store's bytes hold: the campaign, its batches, and how many bytes are whole lines.

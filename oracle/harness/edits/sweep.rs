@@ -9,6 +9,7 @@ use crate::graph::Graph;
 use crate::judge::{self, CannotJudge, Judgement, Options, Verdict};
 use crate::rules::partition::PartitionConfig;
 use crate::rules::{PassKind, Reason};
+use crate::threads::within_limit;
 use crate::words;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -162,7 +163,7 @@ pub fn sweep(
     let done: Mutex<Vec<(usize, Edited)>> = Mutex::new(Vec::new());
     let showing = Mutex::new(());
     std::thread::scope(|scope| {
-        for _ in 0..limits.jobs.clamp(1, tasks.len().max(1)) {
+        for _ in 0..within_limit(limits.jobs).clamp(1, tasks.len().max(1)) {
             scope.spawn(|| {
                 while let Some((number, task)) = {
                     let number = next.fetch_add(1, Ordering::Relaxed);

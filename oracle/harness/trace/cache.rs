@@ -37,6 +37,7 @@ struct Texts {
 pub(super) struct Cache {
     texts: Mutex<Texts>,
     judged: Mutex<FxHashMap<Key, Judged>>,
+    members: Mutex<fx::Members>,
 }
 
 /// The key of several parts.
@@ -55,6 +56,16 @@ fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Cache {
+    /// Of a run whose world has so many ranks, where that is known.
+    pub(super) fn new(ranks: Option<u32>) -> Cache {
+        Cache { members: Mutex::new(fx::Members::new(ranks)), ..Cache::default() }
+    }
+
+    /// Says of groups with hashed names which ranks they have.
+    pub(super) fn find_members(&self, printed: &mut fx::Printed) {
+        printed.find_members(&mut lock(&self.members));
+    }
+
     /// The graph of this key, else what `read` gives of a text of so many bytes.
     pub(super) fn text<E>(
         &self,

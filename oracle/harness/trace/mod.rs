@@ -52,6 +52,8 @@ pub struct TraceReport {
     pub files: usize,
     /// What is to be said of files: a line each.
     pub notes: Vec<String>,
+    /// Whether some file could not be read to its end: what it holds besides is not judged.
+    pub is_partial: bool,
     /// Where ranks launch different collectives, a line each.
     pub rank_findings: Vec<String>,
     /// Where they may do so, a line each: the rest of the job may explain it.
@@ -86,6 +88,8 @@ pub struct Options {
     pub demand: Vec<String>,
     /// The process groups, where they are known.
     pub world: World,
+    /// The most bytes that a compressed file may hold.
+    pub text: u64,
     /// What `fx_graph_runnable.py` says of graphs with its inputs, where the records have none.
     pub runnable: Option<Arc<Runnable>>,
     /// Whether graphs are read only: no pair is judged, and ranks are not compared.
@@ -96,7 +100,15 @@ impl Options {
     /// Graphs are read, and nothing is judged.
     pub fn reading(judge: judge::Options) -> Options {
         let (allow, demand) = (Vec::new(), Vec::new());
-        Options { judge, allow, demand, world: World::default(), runnable: None, reads_only: true }
+        Options {
+            judge,
+            allow,
+            demand,
+            world: World::default(),
+            text: Limit::Text.standard(),
+            runnable: None,
+            reads_only: true,
+        }
     }
 }
 
@@ -105,12 +117,12 @@ impl Options {
 /// # Errors
 /// The folder cannot be read, or holds nothing that PyTorch logs graphs in.
 pub fn judge_folder(path: &Path, options: &Options) -> io::Result<TraceReport> {
-    let sources = sources::find(path)?;
-    let cache = Cache::default();
+    let sources = sources::find(path, options.text)?;
+    let cache = Cache::new(options.world.ranks);
     let read: Vec<FileReport> = sources
         .processes
         .par_iter()
-        .map(|process| match process.open() {
+        .map(|process| match process.open(options.text) {
             Ok(mut records) => {
                 let mut judge = FileJudge::new(&process.file, process.rank, options, &cache);
                 judge.read(&mut records);
@@ -119,7 +131,12 @@ pub fn judge_folder(path: &Path, options: &Options) -> io::Result<TraceReport> {
             Err(error) => FileReport::unreadable(&process.file, &error),
         })
         .collect();
-    let mut report = TraceReport { files: sources.files, notes: sources.notes, ..TraceReport::default() };
+    let mut report = TraceReport {
+        files: sources.files,
+        notes: sources.notes,
+        is_partial: sources.is_partial,
+        ..TraceReport::default()
+    };
     let mut kept = Vec::new();
     for file in read {
         let rows = report.rows.len();
@@ -127,12 +144,13 @@ pub fn judge_folder(path: &Path, options: &Options) -> io::Result<TraceReport> {
         report.rows.extend(file.rows);
         report.notes.extend(file.notes);
         report.graphs.extend(file.graphs);
+        report.is_partial |= file.is_partial;
     }
     if options.reads_only {
         return Ok(report);
     }
     report.compare_programs(options);
-    report.rank_findings.extend(ranks::differences(&report.rows));
+    report.rank_findings.extend(ranks::differences(report.rows.iter()));
     let together = together::judge(&report.rows, &kept, options);
     report.rank_findings.extend(together.findings);
     report.notes.extend(together.notes);

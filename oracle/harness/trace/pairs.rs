@@ -28,6 +28,7 @@ use crate::ops::Ops;
 use ir::format::fx;
 use ir::format::torch_logs;
 use ir::format::torch_trace::{CompileId, Record, Source};
+use ir::words::held;
 use md5::{Digest, Md5};
 use rustc_hash::FxHashMap;
 use serde_json::Value;
@@ -41,6 +42,8 @@ use std::time::{Duration, Instant};
 pub(super) struct FileReport {
     pub(super) rows: Vec<Row>,
     pub(super) notes: Vec<String>,
+    /// Whether it could not be read to its end.
+    pub(super) is_partial: bool,
     /// The graphs of pairs, to be judged together with those of other ranks.
     pub(super) kept: Vec<Kept>,
     /// All graphs, in the order of the file.
@@ -49,7 +52,8 @@ pub(super) struct FileReport {
 
 impl FileReport {
     pub(super) fn unreadable(file: &Path, error: &io::Error) -> FileReport {
-        FileReport { notes: vec![format!("{}: {error}", file.display())], ..FileReport::default() }
+        let notes = vec![format!("{}: {error}", held(&file.display().to_string()))];
+        FileReport { notes, is_partial: true, ..FileReport::default() }
     }
 }
 
@@ -108,7 +112,6 @@ pub(super) struct FileJudge<'o> {
     /// What is known of process groups so far.
     groups: Vec<Group>,
     runnables: Runnables,
-    members: fx::Members,
     /// Pairs with process groups of which nothing is known yet: a runnable may come that says it.
     later: Vec<(String, CompileId, Vec<Shown>)>,
     report: FileReport,
@@ -133,7 +136,7 @@ impl<'o> FileJudge<'o> {
         let mut judge = FileJudge {
             options,
             cache,
-            file: path.file_name().map_or(String::new(), |name| name.to_string_lossy().into_owned()),
+            file: path.file_name().map_or(String::new(), |name| held(&name.to_string_lossy()).into_owned()),
             rank,
             symbols: FxHashMap::default(),
             waiting: FxHashMap::default(),
@@ -142,7 +145,6 @@ impl<'o> FileJudge<'o> {
             results: FxHashMap::default(),
             groups: options.world.groups.clone(),
             runnables: Runnables::new(options.runnable.clone()),
-            members: fx::Members::new(options.world.ranks),
             later: Vec::new(),
             report: FileReport::default(),
             unreadable: Vec::new(),
@@ -165,6 +167,7 @@ impl<'o> FileJudge<'o> {
                 Ok(None) => break,
                 Err(error) => {
                     self.note(format!("cannot be read to its end: {error}"));
+                    self.report.is_partial = true;
                     break;
                 }
             }
@@ -373,7 +376,7 @@ impl FileJudge<'_> {
                 known.like = like.and_then(|like| Some(like.graph.as_ref().ok()?.graph.clone()));
                 let read = || {
                     let mut printed = fx::read(text, &known)?;
-                    printed.find_members(&mut self.members);
+                    self.cache.find_members(&mut printed);
                     Ok(printed)
                 };
                 self.cache.text(key, text.len(), read).map_err(|error: fx::FxError| {

@@ -8,10 +8,10 @@ use ir::format::torch_trace::CompileId;
 use std::collections::BTreeMap;
 
 /// Where ranks that launched the same before a pass launch something else after it, a line each.
-pub(super) fn differences(rows: &[Row]) -> Vec<String> {
+pub(super) fn differences<'r>(rows: impl Iterator<Item = &'r Row>) -> Vec<String> {
     let mut passes: BTreeMap<(&CompileId, &str, usize), Vec<&Row>> = BTreeMap::new();
     let mut seen: BTreeMap<(&CompileId, &str, &str), usize> = BTreeMap::new();
-    for row in rows.iter().filter(|row| row.rank.is_some() && row.launches.is_some()) {
+    for row in rows.filter(|row| row.rank.is_some() && row.launches.is_some()) {
         // A pass may run twice: its first run on one rank is compared with its first run on another.
         let run = seen.entry((&row.id, &row.pass, &row.file)).or_default();
         passes.entry((&row.id, &row.pass, *run)).or_default().push(row);

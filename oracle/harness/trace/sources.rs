@@ -3,11 +3,10 @@
 //! What a file is, its contents say: files are copied and renamed. TORCH_TRACE gives a file to each process. What
 //! TORCH_LOGS writes may hold lines of several, and is read once for each of them.
 
+use crate::files;
 use ir::format::torch_logs::{self, Process};
 use ir::format::torch_trace::{self, Record, Source};
-use ir::limits::Limit;
-use ir::words::count;
-use std::fs::File;
+use ir::words::{count, held};
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
@@ -18,6 +17,8 @@ pub(super) struct Sources {
     pub(super) files: usize,
     /// What is to be said of the others.
     pub(super) notes: Vec<String>,
+    /// Whether one could not be read that may hold records.
+    pub(super) is_partial: bool,
 }
 
 /// The records of one process.
@@ -30,8 +31,9 @@ pub(super) struct ProcessSource {
 }
 
 impl ProcessSource {
-    pub(super) fn open(&self) -> io::Result<Records> {
-        let input = open(&self.file)?;
+    /// Its records, of at most `most` bytes where the file is compressed.
+    pub(super) fn open(&self, most: u64) -> io::Result<Records> {
+        let input = open(&self.file, most)?;
         Ok(match self.process {
             None => Records::Trace(torch_trace::Records::new(input)),
             Some(process) => Records::Logs(torch_logs::Records::new(input, process)),
@@ -74,20 +76,20 @@ enum Kind {
 /// Bytes at the beginning of a file by which it is recognised. A training script may print a lot before it compiles.
 const RECOGNISED: u64 = 1 << 20;
 
-/// Finds the files of a folder, sorted by name; a file is itself.
-pub(super) fn find(path: &Path) -> io::Result<Sources> {
-    let mut found = Sources { processes: Vec::new(), files: 0, notes: Vec::new() };
+/// Finds the files of a folder, sorted by name; a file is itself. `most`: bytes of one that is compressed.
+pub(super) fn find(path: &Path, most: u64) -> io::Result<Sources> {
+    let mut found = Sources { processes: Vec::new(), files: 0, notes: Vec::new(), is_partial: false };
     let (mut traces, mut others) = (Vec::new(), 0);
-    for file in files(path)? {
+    for file in list(path)? {
         match kind_of(&file) {
             Ok(Kind::Trace) => traces.push(file),
-            Ok(Kind::Logs) => match open(&file).and_then(torch_logs::processes) {
+            Ok(Kind::Logs) => match open(&file, most).and_then(torch_logs::processes) {
                 Ok(processes) => found.add_log(&file, &processes),
-                Err(error) => found.notes.push(format!("{}: {error}", file.display())),
+                Err(error) => found.cannot_read(&file, &error),
             },
-            Ok(Kind::Short) => found.notes.push(format!("{}: {SHORT}", file.display())),
+            Ok(Kind::Short) => found.notes.push(format!("{}: {SHORT}", held(&file.display().to_string()))),
             Ok(Kind::Other) => others += 1,
-            Err(error) => found.notes.push(format!("{}: {error}", file.display())),
+            Err(error) => found.cannot_read(&file, &error),
         }
     }
     found.files += traces.len();
@@ -113,11 +115,16 @@ const SHORT: &str =
     "lines of TORCH_LOGS_FORMAT=short: without their usual prefix messages cannot be told apart";
 
 impl Sources {
+    fn cannot_read(&mut self, file: &Path, error: &io::Error) {
+        self.notes.push(format!("{}: {error}", held(&file.display().to_string())));
+        self.is_partial = true;
+    }
+
     fn add_log(&mut self, file: &Path, processes: &[Process]) {
         self.files += 1;
         if processes.is_empty() {
             let hint = "TORCH_LOGS=+aot_graphs,+aot_joint_graph,+post_grad_graphs prints them";
-            self.notes.push(format!("{}: a log without graphs: {hint}", file.display()));
+            self.notes.push(format!("{}: a log without graphs: {hint}", held(&file.display().to_string())));
         }
         let alone = (processes.len() == 1).then_some(0);
         self.processes.extend(processes.iter().map(|&process| ProcessSource {
@@ -129,9 +136,9 @@ impl Sources {
 }
 
 /// The files that may hold something.
-pub(super) fn files(path: &Path) -> io::Result<Vec<PathBuf>> {
+pub(super) fn list(path: &Path) -> io::Result<Vec<PathBuf>> {
     if !std::fs::metadata(path)?.is_dir() {
-        return Ok(vec![path.to_path_buf()]);
+        return files::open(path).map(|_| vec![path.to_path_buf()]);
     }
     let mut files = Vec::new();
     for entry in std::fs::read_dir(path)? {
@@ -146,7 +153,7 @@ pub(super) fn files(path: &Path) -> io::Result<Vec<PathBuf>> {
 
 fn kind_of(file: &Path) -> io::Result<Kind> {
     let mut start = Vec::new();
-    match open(file)?.take(RECOGNISED).read_to_end(&mut start) {
+    match open(file, RECOGNISED)?.take(RECOGNISED).read_to_end(&mut start) {
         Ok(_) => {}
         // An archive that is cut off still has a beginning.
         Err(_) if !start.is_empty() => {}
@@ -162,8 +169,9 @@ fn kind_of(file: &Path) -> io::Result<Kind> {
 
 /// Whether a file is one of TORCH_TRACE that may still grow: one that is not compressed.
 pub(super) fn is_growing_trace(file: &Path) -> bool {
-    let is_plain = file.extension().is_none_or(|extension| extension != "gz");
-    is_plain && kind_of(file).is_ok_and(|kind| kind == Kind::Trace)
+    let mut start = [0; 2];
+    let read = files::open(file).and_then(|mut file| file.read_exact(&mut start));
+    read.is_ok() && start != GZIP && kind_of(file).is_ok_and(|kind| kind == Kind::Trace)
 }
 
 /// The rank in a file's name: `dedicated_log_torch_trace_rank_3_ab12.log`.
@@ -173,16 +181,42 @@ pub(super) fn rank_of(path: &Path) -> Option<u32> {
     rest.split(['_', '.']).next()?.parse().ok()
 }
 
-fn open(path: &Path) -> io::Result<Box<dyn BufRead>> {
-    let mut input = BufReader::with_capacity(1 << 20, File::open(path)?);
-    let is_gzip = input.fill_buf()?.starts_with(&[0x1f, 0x8b]);
-    // A few bytes of gzip may unpack to any number.
-    let most = Limit::Text.most();
+/// The first bytes of gzip data.
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+
+fn open(path: &Path, most: u64) -> io::Result<Box<dyn BufRead>> {
+    let mut input = BufReader::with_capacity(1 << 20, files::open(path)?);
+    let is_gzip = input.fill_buf()?.starts_with(&GZIP);
     Ok(match is_gzip {
         true => {
-            let unpacked = flate2::read::MultiGzDecoder::new(input).take(most << 8);
+            let unpacked = Bounded { input: flate2::read::MultiGzDecoder::new(input), left: most, most };
             Box::new(BufReader::with_capacity(1 << 20, unpacked))
         }
         false => Box::new(input),
     })
+}
+
+/// What compressed data hold, up to a number of bytes: a few bytes of gzip may unpack to any number.
+struct Bounded<R> {
+    input: R,
+    left: u64,
+    most: u64,
+}
+
+impl<R: Read> Read for Bounded<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.input.read(buffer)?;
+        match self.left.checked_sub(read as u64) {
+            Some(left) => {
+                self.left = left;
+                Ok(read)
+            }
+            // What is within the limit is read; the next reading fails.
+            None if self.left > 0 => Ok(std::mem::take(&mut self.left) as usize),
+            None => {
+                let most = self.most;
+                Err(io::Error::other(format!("holds more than {most} bytes when it is decompressed")))
+            }
+        }
+    }
 }

@@ -73,6 +73,29 @@ impl<R: BufRead> Lines<R> {
         Ok(Some(Line { number: self.number, bytes, is_cut }))
     }
 
+    /// Passes over lines for which `is_skipped` holds, as far as they are in the buffer. None of them is copied.
+    pub(super) fn skip(&mut self, is_skipped: impl Fn(&[u8]) -> bool) -> io::Result<()> {
+        while self.ahead.is_none() {
+            let buffer = match self.input.fill_buf() {
+                Ok(buffer) => buffer,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
+            };
+            let mut passed = 0;
+            while let Some(length) = memchr::memchr(b'\n', &buffer[passed..])
+                && is_skipped(&buffer[passed..passed + length])
+            {
+                passed += length + 1;
+                self.number += 1;
+            }
+            self.input.consume(passed);
+            if passed == 0 {
+                break;
+            }
+        }
+        Ok(())
+    }
+
     /// Puts a line back: it comes next.
     pub(super) fn put_back(&mut self, line: Line) {
         self.ahead = Some(line);

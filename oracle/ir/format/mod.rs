@@ -19,11 +19,3 @@ mod window;
 
 pub use places::{Places, Spot};
 pub use window::window;
-
-/// Whether a character could steer a terminal or hide in it: control characters but for line feeds and tabs, what turns
-/// the direction of writing, and line ends of other kinds.
-pub fn is_hidden(c: char) -> bool {
-    let turns =
-        matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    turns || matches!(c, '\u{2028}' | '\u{2029}') || (c.is_control() && !matches!(c, '\n' | '\t'))
-}

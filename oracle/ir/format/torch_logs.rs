@@ -44,7 +44,9 @@ pub const KIND: &str = "torch_logs";
 /// The file cannot be read, or holds lines of more than a thousand processes.
 pub fn processes(input: impl BufRead) -> io::Result<Vec<Process>> {
     let (mut lines, mut found) = (Lines::new(input), Vec::new());
-    while let Some(line) = lines.next_line()? {
+    loop {
+        lines.skip(has_no_prefix)?;
+        let Some(line) = lines.next_line()? else { break };
         let text = uncoloured(&line);
         let Some(prefix) = Prefix::of(&text).filter(|prefix| begins_graph(prefix.message)) else { continue };
         if !found.contains(&prefix.process) {
@@ -57,9 +59,15 @@ pub fn processes(input: impl BufRead) -> io::Result<Vec<Process>> {
     Ok(found)
 }
 
+/// Whether a line surely has no prefix, not even one in colour.
+fn has_no_prefix(line: &[u8]) -> bool {
+    memchr::memmem::find(line, b"__").is_none() && memchr::memchr(b'\x1b', line).is_none()
+}
+
 /// Whether a text, which may be cut off anywhere, has a line of such a log.
 pub fn is_log(text: &[u8]) -> bool {
-    text.split(|&byte| byte == b'\n').any(|line| {
+    let mut lines = text.split(|&byte| byte == b'\n').filter(|line| !has_no_prefix(line));
+    lines.any(|line| {
         let line = Line { number: 0, bytes: line.to_vec(), is_cut: false };
         Prefix::of(&uncoloured(&line)).is_some()
     })
@@ -133,6 +141,7 @@ impl<R: BufRead> Records<R> {
 impl<R: BufRead> Source for Records<R> {
     fn next_record(&mut self) -> io::Result<Option<Record>> {
         loop {
+            self.lines.skip(has_no_prefix)?;
             let Some(line) = self.lines.next_line()? else { return Ok(None) };
             let text = uncoloured(&line);
             let Some(prefix) = Prefix::of(&text) else { continue };

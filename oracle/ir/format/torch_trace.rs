@@ -146,7 +146,11 @@ impl<R: BufRead> Records<R> {
     /// The payload that comes next; an empty one where it is not `wanted`, `None` where it is longer than the limits.
     fn payload(&mut self, wanted: bool) -> io::Result<Option<String>> {
         let (mut bytes, mut fits) = (Vec::new(), true);
-        while let Some(line) = self.lines.next_line()? {
+        loop {
+            // Lines of no use are passed over uncopied.
+            let is_read = wanted && fits;
+            self.lines.skip(|line| !is_read && line.first() == Some(&b'\t'))?;
+            let Some(line) = self.lines.next_line()? else { break };
             match line.bytes.strip_prefix(b"\t") {
                 Some(text) if wanted && fits => fits = !line.is_cut && append(&mut bytes, text),
                 Some(_) => {}
@@ -166,15 +170,19 @@ impl<R: BufRead> Records<R> {
 impl<R: BufRead> Source for Records<R> {
     fn next_record(&mut self) -> io::Result<Option<Record>> {
         loop {
+            self.lines.skip(|line| head(line).is_none())?;
             let Some(line) = self.lines.next_line()? else { return Ok(None) };
             let Some(json) = head(&line.bytes) else { continue };
             let at = line.number;
-            let (false, Ok(Value::Object(fields)), Some(kind)) =
+            let (false, Ok(Value::Object(mut fields)), Some(kind)) =
                 (line.is_cut, serde_json::from_slice(json), first_key(json))
             else {
                 self.unreadable.push(at);
                 continue;
             };
+            if memchr::memchr(b'\\', json).is_some() {
+                fields.values_mut().for_each(hold);
+            }
             let wanted = !PASSED_OVER.contains(&kind.as_str());
             let payload = match fields.contains_key("has_payload") {
                 true => match self.payload(wanted)? {
@@ -223,11 +231,24 @@ fn head(line: &[u8]) -> Option<&[u8]> {
         && matches!(line[0], b'V' | b'I' | b'W' | b'E' | b'C')
         && line[1..5].iter().all(u8::is_ascii_digit)
         && line[5] == b' ';
+    if !is_head {
+        return None;
+    }
     // A text may have further lines.
     let line = &line[..memchr::memchr(b'\n', line).unwrap_or(line.len())];
     // The first bracket ends the place. Text logs have other brackets behind it.
-    let at = memchr::memmem::find(line, b"] ").filter(|&at| is_head && line.get(at + 2) == Some(&b'{'))?;
+    let at = memchr::memmem::find(line, b"] ").filter(|&at| line.get(at + 2) == Some(&b'{'))?;
     Some(&line[at + 2..])
+}
+
+/// Holds each string as names are held.
+fn hold(value: &mut Value) {
+    match value {
+        Value::String(text) => *text = crate::words::held(text).into_owned(),
+        Value::Array(items) => items.iter_mut().for_each(hold),
+        Value::Object(fields) => fields.values_mut().for_each(hold),
+        _ => {}
+    }
 }
 
 /// The first key of an object. The map of its fields is sorted.

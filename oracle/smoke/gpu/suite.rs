@@ -5,6 +5,7 @@ use crate::candidates::{CandidateExt, Place, Reference};
 use crate::case;
 use crate::family::Gives;
 use crate::format::text;
+use crate::limits::Limit;
 use crate::rules::PassKind;
 
 /// The built-in cases: small, and made of operators that every device has kernels for.
@@ -24,7 +25,7 @@ pub fn built_in() -> Result<Vec<Case>, String> {
     let mut all = Vec::new();
     for (name, source) in BUILT_IN {
         let case = text::parse(source).map_err(|errors| errors.render(Some(name)))?;
-        let made = cases(name, Some(name), &case)?;
+        let made = cases(name, Some(name), &case, Limit::SmokeRanks.standard())?;
         if made.len() < 2 {
             return Err(format!("{name}: its pass makes nothing of it"));
         }
@@ -46,7 +47,12 @@ pub fn named(name: &str) -> Result<Vec<Case>, String> {
 ///
 /// # Errors
 /// A reason, for a pass that does not exist or options that it does not have.
-pub fn cases(name: &str, file: Option<&str>, case: &case::Case) -> Result<Vec<Case>, String> {
+pub fn cases(
+    name: &str,
+    file: Option<&str>,
+    case: &case::Case,
+    most_ranks: u64,
+) -> Result<Vec<Case>, String> {
     let make = |suffix: &str, graphs| Case {
         name: format!("{name}{suffix}"),
         file: file.map(str::to_string),
@@ -59,7 +65,12 @@ pub fn cases(name: &str, file: Option<&str>, case: &case::Case) -> Result<Vec<Ca
     match kind.row().gives {
         Gives::Graph => {
             let world = case.graph.world.assume_mesh();
-            let ranks: Vec<u32> = (0..world.and_then(|world| world.ranks).unwrap_or(1)).collect();
+            let ranks = world.and_then(|world| world.ranks).unwrap_or(1);
+            // The case itself is refused with the reason.
+            if u64::from(ranks) > most_ranks {
+                return Ok(all);
+            }
+            let ranks: Vec<u32> = (0..ranks).collect();
             if let Ok(outcomes) = Reference.rewrite_on(&case.graph, pass, &ranks) {
                 let graphs = outcomes.into_iter().map(|outcome| outcome.repaired).collect();
                 all.push(make(&format!(" after {}", pass.name), graphs));

@@ -1,12 +1,14 @@
 //! What a graph and its pass say that nothing heeds: a tag of no known value, times of nodes that are not there. The
 //! judgement is not about it, and says so: whoever wrote it believes that it counts.
 
-use super::Judgement;
+use super::{Judgement, Verdict};
 use crate::case::{Case, PassConfig};
 use crate::expression::evaluate;
 use crate::format::Spot;
 use crate::graph::{Expr, Graph, bound_of};
 use crate::rules::partition::RECOMPUTE_TAGS;
+use crate::rules::{Finding, Reason, RuleStatus};
+use crate::words;
 use std::fmt;
 
 /// What one line lists at most.
@@ -60,7 +62,7 @@ fn of(before: &Graph, pass: Option<&PassConfig>, others: &[&Graph]) -> Vec<Remar
     all.into_iter().flatten().collect()
 }
 
-/// The judgement with what is said of `before` and of `pass`, each line once.
+/// The judgement with what is said of `before` and of `pass`, each line once; long statements are cut.
 pub(super) fn remarked(
     mut judgement: Judgement,
     before: &Graph,
@@ -72,6 +74,18 @@ pub(super) fn remarked(
         if !judgement.notes.contains(&line) {
             judgement.notes.push(line);
         }
+    }
+    judgement.notes.iter_mut().for_each(words::cut);
+    for (_, status) in &mut judgement.rules {
+        if let RuleStatus::NotChecked(why) | RuleStatus::Undecided(Reason { message: why, .. }) = status {
+            words::cut(why);
+        }
+    }
+    match &mut judgement.verdict {
+        Verdict::Violated(findings) => findings.iter_mut().for_each(Finding::cut),
+        Verdict::Undecided(reasons) => reasons.iter_mut().for_each(|reason| words::cut(&mut reason.message)),
+        Verdict::Refused(reason) => words::cut(&mut reason.message),
+        Verdict::Sound => {}
     }
     judgement
 }

@@ -7,10 +7,7 @@
 //! GitHub shows ten annotations of each level for a step; the most fundamental come first. All of them are in the log.
 
 use super::results::{Level, Notice, Results};
-use crate::format::is_hidden;
-
-/// Bytes of one message, of which GitHub shows the first.
-const LONGEST: usize = 16 << 10;
+use crate::words;
 
 /// The lines to print.
 pub fn github(results: &Results) -> String {
@@ -43,27 +40,13 @@ fn command(notice: &Notice) -> String {
     }
     properties.push(format!("title={}", property(&notice.rule)));
     let mut message = notice.message();
-    if message.len() > LONGEST {
-        let end = (0..=LONGEST).rev().find(|&end| message.is_char_boundary(end)).unwrap_or(0);
-        message.truncate(end);
-        message += "\n(cut here)";
-    }
+    words::cut(&mut message);
     format!("::{name} {}::{}\n", properties.join(","), data(&message))
 }
 
 /// A message.
 fn data(text: &str) -> String {
-    let mut data = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '%' => data.push_str("%25"),
-            '\r' => data.push_str("%0D"),
-            '\n' => data.push_str("%0A"),
-            c if is_hidden(c) => data.push_str(&format!("\\u{:04x}", u32::from(c))),
-            c => data.push(c),
-        }
-    }
-    data
+    words::visible(text).replace('%', "%25").replace('\n', "%0A")
 }
 
 /// The value of a property.
@@ -93,12 +76,12 @@ mod tests {
         notice.located.place = Some(Place { file: "a,b:c%.graph".into(), at: Some((3, Some(5))) });
         assert_eq!(
             command(&notice),
-            "::error file=a%2Cb%3Ac%25.graph,line=3,col=5,title=rewrite/values::100 %25: a,b%0D%0A::warning::x%0A##[error]y\n"
+            "::error file=a%2Cb%3Ac%25.graph,line=3,col=5,title=rewrite/values::100 %25: a,b\\u000d%0A::warning::x%0A##[error]y\n"
         );
         let doubt = Notice::new("values/rounding", Level::Note, "near");
         assert_eq!(command(&doubt), "::notice title=values/rounding::near\n");
-        let long = Notice::new("r", Level::Warning, "é".repeat(LONGEST));
-        assert!(command(&long).len() < LONGEST + 100);
+        let long = Notice::new("r", Level::Warning, "é".repeat(10_000));
+        assert!(command(&long).len() < 5000);
     }
 
     #[test]

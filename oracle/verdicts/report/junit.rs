@@ -5,7 +5,7 @@
 //! reason.
 
 use super::results::{Notice, Outcome, Results, Test};
-use crate::format::is_hidden;
+use crate::words;
 use std::fmt::Write;
 
 /// The report as one XML document.
@@ -75,24 +75,9 @@ fn in_full(notice: &Notice) -> String {
 
 /// Characters that XML 1.0 has no way to write, and those that hide or turn text, are shown as `\u001b`.
 fn escaped(of: &str, in_attribute: bool) -> String {
-    let mut text = String::with_capacity(of.len());
-    for c in of.chars() {
-        match c {
-            '&' => text.push_str("&amp;"),
-            '<' => text.push_str("&lt;"),
-            '>' => text.push_str("&gt;"),
-            '"' => text.push_str("&quot;"),
-            '\'' => text.push_str("&apos;"),
-            '\n' | '\t' if in_attribute => {
-                let _ = write!(text, "&#{};", u32::from(c));
-            }
-            c if is_hidden(c) || matches!(c, '\u{fffe}' | '\u{ffff}') => {
-                let _ = write!(text, "\\u{:04x}", u32::from(c));
-            }
-            c => text.push(c),
-        }
-    }
-    text
+    let text = words::visible(of).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    let text = text.replace('"', "&quot;").replace('\'', "&apos;");
+    if in_attribute { text.replace('\n', "&#10;").replace('\t', "&#9;") } else { text }
 }
 
 fn attribute(of: &str) -> String {

@@ -4,7 +4,7 @@
 //! markup nor HTML, nor are they linked or taken for mentions.
 
 use super::results::{Level, Outcome, Results};
-use crate::format::is_hidden;
+use crate::words;
 use std::fmt::Write;
 
 /// Characters of one cell.
@@ -69,14 +69,13 @@ fn table(text: &mut String, head: &str, rows: impl Iterator<Item = String>, most
 /// A text of somebody else's, on one line.
 fn code(of: &str) -> String {
     let mut text = String::from("<code>");
-    for (at, c) in of.chars().enumerate() {
+    for (at, c) in words::visible(of).chars().enumerate() {
         if at == LONGEST {
             text.push('…');
             break;
         }
         let _ = match c {
             '\n' | '\t' => write!(text, " "),
-            c if is_hidden(c) => write!(text, "&#92;u{:04x}", u32::from(c)),
             c if c.is_ascii_punctuation() => write!(text, "&#{};", u32::from(c)),
             c => write!(text, "{c}"),
         };

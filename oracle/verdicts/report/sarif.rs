@@ -9,7 +9,7 @@
 
 use super::described::describe;
 use super::results::{Level, Located, Notice, Outcome, Place, Results};
-use crate::format::is_hidden;
+use crate::words;
 use serde_json::{Map, Value, json};
 use std::path::Path;
 
@@ -151,12 +151,11 @@ fn word(level: Level) -> &'static str {
 /// A text that is shown as it stands.
 fn message(text: &str) -> Value {
     let mut shown = String::with_capacity(text.len());
-    for c in text.chars() {
+    for c in words::visible(text).chars() {
         match c {
             '{' | '}' => shown.extend([c, c]),
             // `](` is what makes a link.
             '(' if shown.ends_with(']') => shown.push_str(" ("),
-            c if is_hidden(c) => shown.push_str(&format!("\\u{:04x}", u32::from(c))),
             c => shown.push(c),
         }
     }

@@ -5,6 +5,7 @@
 
 use super::worker;
 use crate::graph::Graph;
+use crate::words;
 use std::fmt;
 
 /// How much a rule's violation matters.
@@ -105,6 +106,14 @@ impl Finding {
             is_cause: false,
             consequences: Vec::new(),
         }
+    }
+
+    /// Cuts long statements, of those that follow from it too.
+    pub fn cut(&mut self) {
+        let rest = self.facts.iter_mut().chain(&mut self.expected).chain(&mut self.observed);
+        let names = self.nodes.iter_mut().map(|node| &mut node.name);
+        rest.chain(names).chain([&mut self.title]).for_each(words::cut);
+        self.consequences.iter_mut().for_each(Finding::cut);
     }
 
     /// This finding and all that follow from it.

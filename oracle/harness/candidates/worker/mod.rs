@@ -18,6 +18,7 @@ mod bits;
 mod claim;
 pub mod conformance;
 mod conversation;
+mod descendants;
 mod graph_text;
 mod message;
 mod process;

@@ -8,15 +8,18 @@
 //! never more than one line within the limit is held.
 //!
 //! The command is run by `sh`, in a process group of its own. The group is killed as a whole, before the child is
-//! waited for, so that its number cannot have gone to somebody else meanwhile.
+//! waited for, so that its number cannot have gone to somebody else meanwhile. Processes that left the group are killed
+//! with it ([`super::descendants`]).
 //!
-//! The group outlives nobody: one process of it waits for the end of a pipe that nobody but us can write to, and kills
-//! the group when that comes. It comes when we end, however we end, SIGKILL included.
+//! No process of the worker outlives this one: a watch waits for the end of a pipe that only this process can write to,
+//! and kills the group, and all that carry the worker's mark, when that comes. It comes when this process ends, SIGKILL
+//! included.
 //!
 //! # What it does not do
 //!
-//! It knows nothing of messages. A grandchild that leaves the group is not found.
+//! It knows nothing of messages.
 
+use super::descendants;
 use crate::stop::Stop;
 use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
@@ -93,6 +96,8 @@ pub(super) struct Process {
     tail: Arc<Mutex<Vec<u8>>>,
     complaints: Option<JoinHandle<()>>,
     status: Option<ExitStatus>,
+    /// What its processes are known by.
+    mark: String,
     stop: Stop,
     /// Closed when we end, and with it the group.
     _lifeline: PipeWriter,
@@ -100,9 +105,13 @@ pub(super) struct Process {
     pub served: u64,
 }
 
-/// Runs the command `$0` under a watch: a process that is nobody's child waits for the end of the pipe and kills the
-/// group.
-const WATCHED: &str = r#"((read -r _; kill -KILL 0) >/dev/null 2>&1 </dev/fd/LIFELINE &)
+/// Runs the command `$0` under a watch, which has no parent and not the mark that it looks for.
+const WATCHED: &str = r#"(env -u MARK /bin/sh -c '
+    read -r _
+    for process in /proc/[0-9]*; do
+        grep -qsF "MARK=$1" "$process/environ" && kill -KILL "${process#/proc/}"
+    done
+    kill -KILL 0' sh "$MARK" >/dev/null 2>&1 </dev/fd/LIFELINE &)
 LIMIT
 exec /bin/sh -c "$0""#;
 
@@ -114,9 +123,14 @@ impl Process {
         fcntl_setfd(&watched, FdFlags::empty())?;
         let limit =
             limits.memory.map_or(String::new(), |bytes| format!("ulimit -v {} || exit 125", bytes >> 10));
-        let script = WATCHED.replace("LIFELINE", &watched.as_raw_fd().to_string()).replace("LIMIT", &limit);
+        let script = WATCHED
+            .replace("LIFELINE", &watched.as_raw_fd().to_string())
+            .replace("LIMIT", &limit)
+            .replace("MARK", descendants::MARK);
+        let mark = descendants::new_mark();
         let mut child = Command::new("/bin/sh")
             .args(["-c", &script, command])
+            .env(descendants::MARK, &mark)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -148,6 +162,7 @@ impl Process {
             tail,
             complaints: Some(complaints),
             status: None,
+            mark,
             stop: limits.stop.clone(),
             _lifeline: lifeline,
             served: 0,
@@ -237,8 +252,12 @@ impl Process {
 
     fn end_group(&mut self) -> Option<ExitStatus> {
         if self.status.is_none() {
-            let _ = kill_process_group(Pid::from_child(&self.child), Signal::KILL);
+            let child = Pid::from_child(&self.child);
+            descendants::kill(Some(child), &self.mark);
+            let _ = kill_process_group(child, Signal::KILL);
             self.status = self.child.wait().ok();
+            // One may have been started meanwhile.
+            descendants::kill(None, &self.mark);
         }
         self.status
     }

@@ -6,20 +6,22 @@
 //!
 //! Source: `_process_group_name` in `torch/distributed/distributed_c10d.py` of PyTorch 2.15.
 //!
+//! Each list is hashed once in a run: names are looked up among the hashes of the lists of their size, so what a run
+//! costs does not grow with the number of names. How many hashes there are is limited by [`Limit::Hashes`], divided by
+//! the size of the group: all sizes together cost some seconds, and the result does not depend on which name came first.
+//!
 //! # What it does not do
 //!
-//! Lists without equal steps are not tried, nor worlds that cost more than [`MOST_HASHES`] hashes: a second at most.
+//! Lists without equal steps are not tried, nor lists past the limit.
 
 use super::Printed;
 use crate::graph::Group;
 use crate::limits::Limit;
 use crate::words::count;
+use rustc_hash::FxHashMap;
 use sha1::{Digest, Sha1};
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
-
-/// Hashes that are computed for one name.
-const MOST_HASHES: u32 = 1 << 22;
+use std::fmt::{self, Write as _};
 
 /// Counters that are tried: few ones for all lists before many for any, since the first groups have the first counters.
 const COUNTERS: [u32; 3] = [64, 512, 4096];
@@ -27,27 +29,102 @@ const COUNTERS: [u32; 3] = [64, 512, 4096];
 /// The largest world that is tried where nobody says how many ranks there are.
 const LARGEST_WORLD: u32 = 4096;
 
-/// The members of groups, each looked for once.
-#[derive(Clone, Debug, Default)]
+/// The members of groups by their names, for all graphs of a run.
+#[derive(Debug, Default)]
 pub struct Members {
     /// Ranks of the world, where they are known.
     ranks: Option<u32>,
-    found: BTreeMap<(String, Option<u32>), Option<Vec<u32>>>,
+    /// By the size of the group, where it is known.
+    hashed: BTreeMap<Option<u32>, Hashed>,
 }
 
 impl Members {
     /// Of a world with so many ranks, where that is known.
     pub fn new(ranks: Option<u32>) -> Members {
-        Members { ranks, found: BTreeMap::new() }
+        Members { ranks, hashed: BTreeMap::new() }
     }
 
-    /// The members of a group, if its name is the hash of a list that is tried. A size that is not known may be any.
-    pub fn of(&mut self, name: &str, size: Option<u32>) -> Option<&[u32]> {
+    /// The ranks of a group, if its name is the hash of a list that is tried. A size that is not known may be any.
+    pub fn of(&mut self, name: &str, size: Option<u32>) -> Option<Vec<u32>> {
+        let hash = hash_of(name)?;
         let ranks = self.ranks;
-        let members =
-            self.found.entry((name.to_string(), size)).or_insert_with(|| members_of(name, size, ranks));
-        members.as_deref()
+        let list = self.hashed.entry(size).or_insert_with(|| Hashed::new(size, ranks)).find(hash)?;
+        Some(list.ranks().collect())
     }
+}
+
+/// The hashes of the lists of one size, computed as far as they were needed.
+struct Hashed {
+    /// A list and its counter, by the first bytes of their hash.
+    known: FxHashMap<[u8; 8], (List, u32)>,
+    /// What is to be hashed next: lists with ranges of counters.
+    rest: Box<dyn Iterator<Item = (List, std::ops::Range<u32>)> + Send>,
+    /// Hashes that may still be computed.
+    left: u64,
+}
+
+impl fmt::Debug for Hashed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Hashed")
+            .field("known", &self.known.len())
+            .field("left", &self.left)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Hashed {
+    fn new(size: Option<u32>, ranks: Option<u32>) -> Hashed {
+        let worlds: Vec<u32> = match ranks {
+            Some(ranks) if u64::from(ranks) > Limit::Ranks.standard() => Vec::new(),
+            Some(ranks) => vec![ranks],
+            None => (1..).map(|power| 1 << power).take_while(|&world| world <= LARGEST_WORLD).collect(),
+        };
+        let tried = std::iter::once(0).chain(COUNTERS).zip(COUNTERS);
+        let rest = tried.flat_map(move |(tried, counters)| {
+            let lists = worlds.clone().into_iter().flat_map(move |world| lists(world, size));
+            lists.map(move |list| (list, tried..counters))
+        });
+        let left = Limit::Hashes.standard() / u64::from(size.unwrap_or(1).max(1));
+        Hashed { known: FxHashMap::default(), rest: Box::new(rest), left }
+    }
+
+    /// The list of this hash.
+    fn find(&mut self, hash: [u8; 20]) -> Option<List> {
+        loop {
+            if let Some(&(list, counter)) = self.known.get(&hash[..8]) {
+                // The first bytes of two hashes may be equal.
+                return Some(list).filter(|list| list.hash(counter) == hash);
+            }
+            if self.left == 0 {
+                return None;
+            }
+            let (list, counters) = self.rest.next()?;
+            self.add(list, counters);
+        }
+    }
+
+    /// Hashes a list with each of these counters.
+    fn add(&mut self, list: List, counters: std::ops::Range<u32>) {
+        let text = list.text();
+        let start = Sha1::new_with_prefix(&text);
+        // Long lists cost as much as several short ones.
+        self.left = self.left.saturating_sub(text.len() as u64 / 64);
+        for counter in counters {
+            if self.left == 0 {
+                return;
+            }
+            self.left -= 1;
+            let hash = hash_with(start.clone(), counter);
+            if let Some(&first) = hash.first_chunk() {
+                self.known.entry(first).or_insert((list, counter));
+            }
+        }
+    }
+}
+
+fn hash_with(mut start: Sha1, counter: u32) -> [u8; 20] {
+    start.update(counter.to_string());
+    start.finalize().into()
 }
 
 impl Printed {
@@ -59,6 +136,7 @@ impl Printed {
         names.extend(self.unknown_groups.iter().map(|name| (name.clone(), None)));
         for (name, size) in names {
             let Some(members) = known.of(&name, size) else { continue };
+            let members = &members[..];
             // A name may stand for other groups on other ranks. Of the whole world there is one.
             let world = known_world(members, self.graph.world.ranks);
             let instances = if world { vec![members.to_vec()] } else { Vec::new() };
@@ -84,38 +162,6 @@ fn known_world(members: &[u32], ranks: Option<u32>) -> bool {
     ranks.is_some_and(|ranks| members.iter().copied().eq(0..ranks))
 }
 
-/// The list of ranks whose hash a name is.
-///
-/// `size` is how many they are, where that is known, and `ranks` how many ranks the world has; else worlds of 2, 4, 8,
-/// ... ranks are tried.
-pub fn members_of(name: &str, size: Option<u32>, ranks: Option<u32>) -> Option<Vec<u32>> {
-    let hash = hash_of(name)?;
-    if u64::from(ranks.unwrap_or(0)) > Limit::Ranks.standard() {
-        return None;
-    }
-    let worlds: Vec<u32> = match ranks {
-        Some(ranks) => vec![ranks],
-        None => (1..).map(|power| 1 << power).take_while(|&world| world <= LARGEST_WORLD).collect(),
-    };
-    let mut left = MOST_HASHES;
-    let mut tried = 0;
-    for counters in COUNTERS {
-        for &world in &worlds {
-            for list in lists(world, size) {
-                let found = list.counter_of(hash, tried..counters, &mut left);
-                if found {
-                    return Some(list.ranks().collect());
-                }
-                if left == 0 {
-                    return None;
-                }
-            }
-        }
-        tried = counters;
-    }
-    None
-}
-
 /// Ranks in equal steps.
 #[derive(Clone, Copy)]
 struct List {
@@ -129,30 +175,17 @@ impl List {
         (0..self.size).map(move |at| self.first + at * self.step)
     }
 
-    /// Whether the list has the hash with one of these counters; `left` hashes may still be computed.
-    fn counter_of(self, hash: [u8; 20], counters: std::ops::Range<u32>, left: &mut u32) -> bool {
+    /// What is hashed before the counter.
+    fn text(self) -> String {
         let mut text = String::new();
         for rank in self.ranks() {
             let _ = write!(text, "{rank}_");
         }
-        let start = Sha1::new_with_prefix(&text);
-        // Long lists cost as much as several short ones.
-        *left = left.saturating_sub(text.len() as u32 / 64);
-        let is_it = |counter: u32| {
-            let mut digest = start.clone();
-            digest.update(counter.to_string());
-            <[u8; 20]>::from(digest.finalize()) == hash
-        };
-        for counter in counters {
-            if *left == 0 {
-                return false;
-            }
-            *left -= 1;
-            if is_it(counter) {
-                return true;
-            }
-        }
-        false
+        text
+    }
+
+    fn hash(self, counter: u32) -> [u8; 20] {
+        hash_with(Sha1::new_with_prefix(self.text()), counter)
     }
 }
 
@@ -204,6 +237,10 @@ mod tests {
         Sha1::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
+    fn members_of(name: &str, size: Option<u32>, ranks: Option<u32>) -> Option<Vec<u32>> {
+        Members::new(ranks).of(name, size)
+    }
+
     #[test]
     fn lists_are_found_by_their_hashes() {
         // Of a sample: `0_1_2_3_38`.
@@ -223,5 +260,19 @@ mod tests {
         assert_eq!(members_of(&name("0_1_0"), Some(9), Some(4)), None);
         assert_eq!(members_of(&name("0_1_0"), Some(0), Some(4)), None);
         assert_eq!(members_of(&name("0_1_0"), Some(2), Some(0)), None);
+    }
+
+    /// What one name costs, a thousand cost.
+    #[test]
+    fn lists_are_hashed_once_in_a_run() {
+        let mut members = Members::new(Some(8));
+        assert_eq!(members.of(&name("unknown"), Some(4)), None);
+        let (known, left) = (members.hashed[&Some(4)].known.len(), members.hashed[&Some(4)].left);
+        for number in 0..1000 {
+            assert_eq!(members.of(&name(&number.to_string()), Some(4)), None);
+        }
+        assert_eq!(members.of(&name("0_2_4_6_5"), Some(4)), Some(vec![0, 2, 4, 6]));
+        assert_eq!((members.hashed[&Some(4)].known.len(), members.hashed[&Some(4)].left), (known, left));
+        assert!(known as u64 <= Limit::Hashes.standard() / 4);
     }
 }

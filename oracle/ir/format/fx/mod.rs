@@ -42,7 +42,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
-pub use members::{Members, members_of};
+pub use members::Members;
 pub use runnable::Runnable;
 
 /// The device of a tensor where neither the text nor an input has one.

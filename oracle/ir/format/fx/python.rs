@@ -393,7 +393,7 @@ impl<'t> Reader<'t> {
                 Some(b'\\') => {
                     text.push_str(&self.text[from..at]);
                     let (char, length) = self.escape(at)?;
-                    text.push(char);
+                    text += &crate::words::held(char.encode_utf8(&mut [0; 4]));
                     at += length;
                     from = at;
                 }

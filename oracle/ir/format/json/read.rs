@@ -11,6 +11,7 @@ use super::{Document, FXJSON, GRAPH_ORACLE, Position, ReadError};
 use crate::graph::{
     Cluster, Dim, Graph, NodeId, OrderingEdge, Out, Rename, Span, Str, Symbol, Tensor, TensorId, Value,
 };
+use crate::words::held;
 use rustc_hash::FxHashSet;
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use std::fmt;
@@ -223,7 +224,7 @@ impl<'de> Deserialize<'de> for Bodies {
                     let Body(body) = map
                         .next_value()
                         .map_err(|error| A::Error::custom(format_args!("sub-graph {name:?}: {error}")))?;
-                    bodies.push((name, Arc::new(body)));
+                    bodies.push((held(&name).into_owned(), Arc::new(body)));
                 }
                 Ok(Bodies(bodies))
             }
@@ -377,7 +378,9 @@ impl DocumentReader<'_> {
         let builder = &mut self.builder;
         let result = match key {
             DocumentKey::SchemaVersion => map.next_value_seed(Word(known_version)),
-            DocumentKey::Name => map.next_value().map(|name| builder.graph.name = name),
+            DocumentKey::Name => {
+                map.next_value::<String>().map(|name| builder.graph.name = held(&name).into_owned())
+            }
             DocumentKey::Kind => map.next_value().map(|kind| builder.graph.kind = kind),
             DocumentKey::World => {
                 map.next_value::<WorldEntry>().map(|world| builder.graph.world.ranks = Some(world.ranks))
@@ -395,7 +398,7 @@ impl DocumentReader<'_> {
             DocumentKey::Clusters => map.next_value::<Vec<ClusterEntry<'de>>>().map(|clusters| {
                 for cluster in clusters {
                     let members = cluster.members.iter().map(|member| member.mention(builder)).collect();
-                    builder.clusters.push((cluster.name, members));
+                    builder.clusters.push((held(&cluster.name).into_owned(), members));
                 }
             }),
             DocumentKey::Ops => map.next_value_seed(FactsSeed(&mut builder.graph)),

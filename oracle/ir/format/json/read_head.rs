@@ -4,6 +4,7 @@ use super::keys::{Field, Key, Unknown, Within, keys, next_field, raw};
 use super::read::{Builder, Mentioned};
 use super::read_parts::{Hint, Integer};
 use crate::graph::{Graph, Group, Holder, Symbol};
+use crate::words::held;
 use rustc_hash::FxHashSet;
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, Visitor};
@@ -29,7 +30,7 @@ impl Name<'_> {
             Cow::Borrowed(text) => (text.as_ptr() as usize).checked_sub(builder.input.as_ptr() as usize),
             Cow::Owned(_) => None,
         };
-        (builder.graph.intern(&self.0), offset)
+        (builder.graph.intern(&held(&self.0)), offset)
     }
 }
 
@@ -91,7 +92,7 @@ impl<'de, T: Item> Visitor<'de> for ByName<'_, T> {
             if !names.insert(name.clone()) {
                 return Err(A::Error::custom(format_args!("{place} twice")));
             }
-            map.next_value_seed(ItemSeed(&mut *self.0, T::new(name))).within(place)?;
+            map.next_value_seed(ItemSeed(&mut *self.0, T::new(held(&name).into_owned()))).within(place)?;
         }
         Ok(())
     }

@@ -7,6 +7,7 @@ use super::read_out::OutSeed;
 use super::read_parts::{Integer, Text, Word};
 use super::read_value::{ArgsSeed, KwargsSeed};
 use crate::graph::{Graph, Node, NodeId, Op, Out, Span, Str, Tags, TargetId};
+use crate::words::held;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use std::fmt;
 
@@ -188,7 +189,7 @@ impl Visitor<'_> for TargetSeed<'_> {
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<TargetId, E> {
-        Ok(self.0.intern_target(text))
+        Ok(self.0.intern_target(&held(text)))
     }
 }
 

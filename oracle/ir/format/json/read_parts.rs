@@ -1,6 +1,7 @@
 //! Strings, integers and words from a closed list, read straight into the graph.
 
 use crate::graph::{Graph, Str};
+use crate::words::held;
 use serde::de::{DeserializeSeed, Deserializer, Error, Visitor};
 use std::fmt;
 
@@ -23,7 +24,7 @@ impl Visitor<'_> for Text<'_> {
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<Str, E> {
-        Ok(self.0.intern(text))
+        Ok(self.0.intern(&held(text)))
     }
 }
 

@@ -5,6 +5,7 @@ use super::read::Builder;
 use super::read_dict::{DictSeed, Entry};
 use super::read_parts::{Hint, Integer, Text, Word};
 use crate::graph::{Dtype, Expr, ExprId, Graph, Span, Str, Value};
+use crate::words::held;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use std::fmt;
 
@@ -62,7 +63,7 @@ impl<'de> Visitor<'de> for ValueSeed<'_, '_> {
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<Value, E> {
-        Ok(Value::Str(self.0.graph.intern(text)))
+        Ok(Value::Str(self.0.graph.intern(&held(text))))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Value, A::Error> {

@@ -5,6 +5,7 @@ use super::read::OUTCOME;
 use super::{Document, FXJSON, GRAPH_ORACLE, facts};
 use crate::graph::{Dim, ExprId, Graph, Holder, NodeId, Op, Out, Span, Str, Tags, Tensor, TensorId, Value};
 use crate::ops;
+use crate::words;
 use rustc_hash::FxHashSet;
 use std::io::{self, Write};
 
@@ -93,7 +94,7 @@ impl<W: Write> Json<W> {
     }
 
     fn text(&mut self, text: &str) -> io::Result<()> {
-        Ok(serde_json::to_writer(&mut self.text, text)?)
+        Ok(serde_json::to_writer(&mut self.text, &*words::released(text))?)
     }
 
     fn int(&mut self, n: i64) -> io::Result<()> {

@@ -228,7 +228,7 @@ impl<'a> Lexer<'a> {
                     return Token::Bad("a string with an unknown escape");
                 };
                 if let Some(text) = &mut owned {
-                    text.push(c);
+                    *text += &crate::words::held(c.encode_utf8(&mut [0; 4]));
                 }
                 plain = self.at;
             } else {

@@ -150,14 +150,14 @@ pub(super) fn quote(text: &str) -> String {
     let mark = if text.contains('"') && !text.contains('\'') { '\'' } else { '"' };
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push(mark);
-    for c in text.chars() {
+    for c in crate::words::released(text).chars() {
         match c {
             '\\' => quoted.push_str("\\\\"),
             '\n' => quoted.push_str("\\n"),
             '\t' => quoted.push_str("\\t"),
             '\r' => quoted.push_str("\\r"),
             c if c == mark => quoted.extend(['\\', c]),
-            c if crate::format::is_hidden(c) => quoted.push_str(&format!("\\u{{{:x}}}", c as u32)),
+            c if crate::words::is_hidden(c) => quoted.push_str(&format!("\\u{{{:x}}}", c as u32)),
             c => quoted.push(c),
         }
     }
