@@ -331,8 +331,7 @@ fn is_read(side: &AnalyzedGraph, id: NodeId) -> bool {
 /// Whether the storage of a value is written behind its reader.
 fn is_written_after(side: &AnalyzedGraph, value: NodeId, reader: NodeId) -> bool {
     let storages = side.storages();
-    let mut accesses = storages.all_parts(value).flat_map(|part| storages.accesses_of(part.storage));
-    accesses.any(|access| access.node > reader && access.touch.writes())
+    storages.all_parts(value).any(|part| storages.writes_of(part.storage, Some(reader)).len() > 0)
 }
 
 /// Who sees a difference.
