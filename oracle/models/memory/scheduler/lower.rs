@@ -14,8 +14,9 @@ use super::super::steps::{Devices, MemoryFault};
 use super::program::{Buffer, BufferId, Declared, Layout, NodeIndex, Program, ProgramFault};
 use crate::analysis::{Edges, StorageIndex, Touch};
 use crate::graph::{NodeId, Op, Out, Value};
+use crate::limits::Limit;
 use crate::ops::Kind;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Why a graph has no program.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -71,6 +72,7 @@ pub fn lower(
     let mut index_of: Vec<Option<NodeIndex>> = vec![None; graph.len()];
     let mut symbols: FxHashMap<String, NodeIndex> = FxHashMap::default();
     let mut last_launch: Option<NodeId> = None;
+    let mut left = Limit::Dependences.standard();
     for id in graph.ids() {
         match graph.node(id).op {
             Op::Placeholder | Op::GetAttr => lowering.input(id),
@@ -81,6 +83,10 @@ pub fn lower(
                 nodes.push(id);
                 let mut d = Declared { name: graph.name(id).to_string(), ..Declared::default() };
                 lowering.reads(id, &mut d);
+                left = match left.checked_sub(d.reads.len() as u64) {
+                    Some(left) => left,
+                    None => return Err(ProgramFault::TooMany(d.name).into()),
+                };
                 for &before in edges.ordered_before(id) {
                     d.after.extend(&lowering.of_node[before.index()]);
                 }
@@ -196,7 +202,8 @@ impl Lowering<'_> {
         for access in releases.chain(facts.storages.kept_by(id)) {
             d.reads.extend(self.of_storage[access.part.storage.index()]);
         }
-        d.reads.dedup();
+        let mut seen = FxHashSet::default();
+        d.reads.retain(|&buffer| seen.insert(buffer));
     }
 
     /// Unbacked symbols: whoever takes the value out of a tensor defines them.
