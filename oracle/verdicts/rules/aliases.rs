@@ -104,8 +104,7 @@ pub(super) fn aliases_kept(
     new_finding: &dyn Fn(String, Vec<NodeId>) -> Finding,
 ) -> Checked {
     let (old, new) = (ends(before), ends(after));
-    let positions = |ends: &Ends| ends.outputs.iter().map(|o| o.position).collect::<Vec<_>>();
-    if positions(&old) != positions(&new) {
+    if !old.outputs.iter().map(|o| o.position).eq(new.outputs.iter().map(|o| o.position)) {
         return Checked::NotChecked("other outputs are tensors than before".into());
     }
     let is_first = |end: &End| match end {

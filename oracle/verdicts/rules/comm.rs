@@ -586,10 +586,8 @@ pub(super) fn wait_before_use(evidence: &Evidence) -> Checked {
         for fault in faults {
             let name = side.graph.name(fault.node);
             // To wait for what is there already does nothing.
-            if evidence.policies.any_rewrite && ["twice", "idle"].contains(&fault.kind) {
-                continue;
-            }
-            if excused.contains(&(name, fault.kind)) || !titles.insert(fault.title.clone()) {
+            let is_needless = evidence.policies.any_rewrite && ["twice", "idle"].contains(&fault.kind);
+            if is_needless || excused.contains(&(name, fault.kind)) || !titles.insert(fault.title.clone()) {
                 continue;
             }
             let finding = evidence

@@ -83,10 +83,8 @@ pub fn lower(
                 nodes.push(id);
                 let mut d = Declared { name: graph.name(id).to_string(), ..Declared::default() };
                 lowering.reads(id, &mut d);
-                left = match left.checked_sub(d.reads.len() as u64) {
-                    Some(left) => left,
-                    None => return Err(ProgramFault::TooMany(d.name).into()),
-                };
+                let rest = left.checked_sub(d.reads.len() as u64);
+                left = rest.ok_or_else(|| ProgramFault::TooMany(d.name.clone()))?;
                 for &before in edges.ordered_before(id) {
                     d.after.extend(&lowering.of_node[before.index()]);
                 }
@@ -231,12 +229,13 @@ impl Lowering<'_> {
         let facts = self.facts;
         let storages = &facts.storages;
         let places = storages.places(id);
+        let mut written = FxHashSet::default();
         let writes: Vec<StorageIndex> = storages
             .accesses_by(id)
             .iter()
             .filter(|access| access.touch.writes() && access.part.certain)
             .map(|access| access.part.storage)
-            .filter(|&storage| storages.storage(storage).by != id)
+            .filter(|&storage| storages.storage(storage).by != id && written.insert(storage))
             .collect();
         let mut made = Vec::new();
         let fresh = |place: usize| {
@@ -269,13 +268,8 @@ impl Lowering<'_> {
                 made.push(self.value(id, by, place, format!("{name}.{place}"), true));
             }
         }
-        let mut written: Vec<StorageIndex> = Vec::new();
         for storage in writes {
             let Some(owner) = self.of_storage[storage.index()] else { continue };
-            if written.contains(&storage) {
-                continue;
-            }
-            written.push(storage);
             let name = format!("{name}.{}", self.buffers[owner as usize].name);
             let layout = Layout::Nothing;
             made.push(self.push(Buffer {

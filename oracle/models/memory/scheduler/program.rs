@@ -160,10 +160,8 @@ impl Program {
         let mut left = Limit::Dependences.standard();
         for (index, d) in declared.into_iter().enumerate() {
             let unmet = names.dependencies(&program.buffers, &outputs, index as NodeIndex, &d);
-            left = match left.checked_sub(unmet.len() as u64) {
-                Some(left) => left,
-                None => return Err(ProgramFault::TooMany(d.name)),
-            };
+            let rest = left.checked_sub(unmet.len() as u64);
+            left = rest.ok_or_else(|| ProgramFault::TooMany(d.name.clone()))?;
             let (mut of_nodes, mut of_inputs) = (Vec::new(), Vec::new());
             for dependency in unmet {
                 match program.buffers[dependency.buffer as usize].by {
@@ -289,16 +287,7 @@ impl Names {
         let mut seen = FxHashSet::default();
         let mut add = |found: &mut Vec<Dependency>, buffer: BufferId, kind: Kind| {
             let dependency = Dependency { buffer, kind };
-            // A short list is searched faster than a set.
-            let is_new = match found.len() {
-                0..16 => !found.contains(&dependency),
-                16 => {
-                    seen.extend(found.iter().copied());
-                    seen.insert(dependency)
-                }
-                _ => seen.insert(dependency),
-            };
-            if is_new {
+            if seen.insert(dependency) {
                 found.push(dependency);
             }
         };

@@ -269,8 +269,7 @@ impl Machine<'_, '_> {
                 // The results of one call are asked for one after another.
                 let key = (self.node, base.storage, base.path);
                 if self.pieces.as_ref().is_none_or(|(known, _)| *known != key) {
-                    let pieces = shape::windows(view, of, &given, 1).ok()?;
-                    self.pieces = Some((key, pieces));
+                    self.pieces = Some((key, shape::windows(view, of, &given, 1).ok()?));
                 }
                 self.pieces.as_ref()?.1.get(index)?.clone()
             }
