@@ -139,7 +139,7 @@ fn real(c: &mut Criterion) {
 }
 
 fn growth(c: &mut Criterion) {
-    for nodes in [100_000, 1_000_000] {
+    for nodes in graph_oracle_benches::sizes(&[100_000, 1_000_000]) {
         let graph = long(nodes);
         let ops = Ops::of(&graph);
         let edges = Edges::new(&graph);

@@ -117,7 +117,7 @@ fn benches(c: &mut Criterion) {
         None => println!("skipped 2 benchmarks: llama3_8b_bw_64_1d is not here (shared/graphs)"),
     }
     // 29 layers: 8,701 nodes and 580 collectives, comparable to the recorded graph.
-    for (name, layers) in [("8k", 29), ("100k", 343), ("1M", 3430)] {
+    for (name, layers) in graph_oracle_benches::sizes(&[("8k", 29), ("100k", 343), ("1M", 3430)]) {
         let graph = made(layers);
         run(c, &format!("fsdp/{name}"), &graph, &with(&[("cap", "1MB")]));
         let mut group = c.benchmark_group("repair");

@@ -37,7 +37,7 @@ fn cases(c: &mut Criterion) {
 fn sizes(c: &mut Criterion) {
     let mut group = c.benchmark_group("generate-nodes");
     group.sample_size(10);
-    for nodes in [50u32, 1_000, 10_000, 100_000] {
+    for nodes in graph_oracle_benches::sizes(&[50u32, 1_000, 10_000, 100_000]) {
         group.throughput(Throughput::Elements(nodes.into()));
         let config = Config { min_nodes: nodes, max_nodes: nodes, ..Config::default() };
         let mut index = 0;
@@ -55,7 +55,7 @@ fn sizes(c: &mut Criterion) {
 fn layers(c: &mut Criterion) {
     let mut group = c.benchmark_group("generate-layers");
     group.sample_size(10);
-    for nodes in [10_000usize, 100_000, 1_000_000] {
+    for nodes in graph_oracle_benches::sizes(&[10_000usize, 100_000, 1_000_000]) {
         let spec = Layers { tensor: 2, ..Layers::default() }.with_nodes(nodes);
         group.throughput(Throughput::Elements(nodes as u64));
         group.bench_function(nodes.to_string(), |b| b.iter(|| spec.graph()));

@@ -13,14 +13,17 @@ use graph_oracle::case::{Case, PassConfig};
 use graph_oracle::files;
 use graph_oracle::generate::{Config, case};
 use graph_oracle::judge::{self, Options, Values};
-use graph_oracle_benches::project;
+use graph_oracle_benches::{is_test, project};
 use std::hint::black_box;
 use std::path::Path;
 
-const CASES: u64 = 1000;
+/// Cases, and how many where benchmarks are only run once.
+const CASES: [u64; 2] = [20, 1000];
 
 fn generated(c: &mut Criterion) {
-    let cases: Vec<Case> = (0..CASES).map(|index| case(&Config::default(), 1, index).into_case()).collect();
+    let cases: Vec<Case> = (0..CASES[usize::from(!is_test())])
+        .map(|index| case(&Config::default(), 1, index).into_case())
+        .collect();
     let bucketing = |case: &Case| case.pass.as_ref().is_some_and(|pass| pass.name == "bucketing");
     let (bucketing, repair): (Vec<Case>, Vec<Case>) = cases.into_iter().partition(bucketing);
     let mut group = c.benchmark_group("judge");

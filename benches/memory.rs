@@ -20,7 +20,7 @@ use std::hint::black_box;
 use std::time::Duration;
 
 fn orders(criterion: &mut Criterion) {
-    for nodes in [5_000, 100_000, 1_000_000] {
+    for nodes in graph_oracle_benches::sizes(&[5_000, 100_000, 1_000_000]) {
         let program = program(nodes);
         let planning = Planning::new(&program).expect("a plan");
         let mut group = criterion.benchmark_group(format!("orders of {nodes} nodes"));

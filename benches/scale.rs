@@ -12,7 +12,7 @@
 //! processor seconds of all threads, seconds, the most memory that the process has held until its end, and how many
 //! times more processor time it took than at the size before, brought to ten times the nodes. Some parts are added up.
 //!
-//! Some of it only: `cargo bench --bench scale -- partition 20000 200000`.
+//! Some of it only: `cargo bench --bench scale -- partition 20000 200000`. With `--test` each family at its smallest size.
 
 #![allow(missing_docs)]
 
@@ -64,7 +64,7 @@ fn main() {
         std::process::exit(2);
     }
     let sizes: Vec<&str> = match sizes.is_empty() {
-        true => vec!["10000", "100000", "1000000", LLAMA],
+        true => graph_oracle_benches::sizes(&["10000", "100000", "1000000", LLAMA]),
         false => sizes.into_iter().map(String::as_str).collect(),
     };
     for family in FAMILIES {

@@ -22,6 +22,7 @@ pub mod partition;
 pub mod printed_graphs;
 pub mod reducer;
 pub mod repair;
+pub mod repetition;
 pub mod rewrite;
 pub mod schedule;
 #[cfg(test)]
@@ -86,6 +87,7 @@ pub const TARGETS: &[(&str, Body)] = &[
     ("cse_choices", partition::check_cse_choices),
     ("huge_numbers", huge_numbers::check),
     ("printed_graphs", printed_graphs::check),
+    ("repetition", repetition::check),
 ];
 
 /// The body of a target.

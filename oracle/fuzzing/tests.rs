@@ -48,6 +48,7 @@ targets! {
     schedule_iterative_choices schedule_fsdp schedule_fsdp_choices deadlock memory_estimate memory_estimate_choices
     memory_orders memory_orders_choices lifecycle dumps partition_default partition_default_choices partition_min_cut
     partition_min_cut_choices partition_replay partition_replay_choices cse cse_choices huge_numbers printed_graphs
+    repetition
 }
 
 /// Nonsense of every kind: no body panics on it.

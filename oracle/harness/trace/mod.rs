@@ -37,6 +37,7 @@ pub use watch::{Follow, watch_folder};
 
 use crate::graph::World;
 use crate::judge;
+use crate::limits::Limit;
 use ir::format::fx::Runnable;
 use rayon::prelude::*;
 use std::io;

@@ -322,5 +322,13 @@ fn number(mut accesses: Vec<Access>, storages: &mut Storages) {
         in_storage[*slot as usize] = i as u32;
         *slot += 1;
     }
+    let mut first_write = Vec::with_capacity(start.len());
+    for range in start.windows(2) {
+        first_write.push(storages.writes.len() as u32);
+        let of = in_storage[range[0] as usize..range[1] as usize].iter();
+        storages.writes.extend(of.filter(|&&i| accesses[i as usize].touch.writes()));
+    }
+    first_write.push(storages.writes.len() as u32);
+    storages.first_write = first_write;
     (storages.of_storage, storages.in_storage, storages.accesses) = (start, in_storage, accesses);
 }

@@ -251,6 +251,57 @@ impl ByteSet {
     }
 }
 
+/// Calls `each` with the indices of pairs of sets, until it gives `None`: every pair that shares a byte is among them,
+/// some more than once, and others that are close. Where all runs repeat at one step, sets are compared by where they lie
+/// within the step, so that columns beside each other are no pairs; else by their ends.
+pub fn meeting(sets: &[ByteSet], each: &mut dyn FnMut(usize, usize) -> Option<()>) -> Option<()> {
+    let filled: Vec<(usize, ByteSet)> =
+        sets.iter().copied().enumerate().filter(|(_, set)| !set.is_empty()).collect();
+    let spans = |of: &[(usize, ByteSet)]| {
+        of.iter().map(|&(index, set)| (set.span().0, set.span().1, index)).collect::<Vec<_>>()
+    };
+    let (repeated, single): (Vec<_>, Vec<_>) = filled.iter().partition(|(_, set)| set.step != 0);
+    let step = repeated.first().map_or(0, |(_, set)| set.step);
+    if step == 0 || repeated.iter().any(|(_, set)| set.step != step) {
+        return sweep(spans(&filled), Vec::new(), each);
+    }
+    let within = |of: &[(usize, ByteSet)]| {
+        let mut places = Vec::with_capacity(of.len());
+        for &(index, set) in of {
+            let (start, len) = (set.start.rem_euclid(step), set.len.min(step));
+            // What reaches past the end of the step goes on at its beginning.
+            let rest = (len - (step - start)).max(0);
+            places.extend([(start, start + (len - rest), index), (0, rest, index)]);
+        }
+        places.retain(|(start, end, _)| start < end);
+        places
+    };
+    sweep(spans(&single), Vec::new(), each)?;
+    sweep(within(&repeated), within(&single), each)
+}
+
+/// Calls `each` for the pairs of intervals `(start, end, index)` that meet, but for those of two `others`.
+fn sweep(
+    intervals: Vec<(i64, i64, usize)>,
+    others: Vec<(i64, i64, usize)>,
+    each: &mut dyn FnMut(usize, usize) -> Option<()>,
+) -> Option<()> {
+    let marked = |intervals: Vec<_>, is_other| intervals.into_iter().map(move |of| (of, is_other));
+    let mut sorted: Vec<_> = marked(intervals, false).chain(marked(others, true)).collect();
+    sorted.sort_unstable();
+    // The ends and indices of what may reach up to here.
+    let mut open: [Vec<(i64, usize)>; 2] = Default::default();
+    for ((start, end, index), is_other) in sorted {
+        let [own, other] = &mut open;
+        for list in [Some(&mut *own), (!is_other).then_some(&mut *other)].into_iter().flatten() {
+            list.retain(|&(until, _)| until > start);
+            list.iter().filter(|&&(_, met)| met != index).try_for_each(|&(_, met)| each(met, index))?;
+        }
+        if is_other { other } else { own }.push((end, index));
+    }
+    Some(())
+}
+
 fn gcd(a: i64, b: i64) -> i64 {
     match b {
         0 => a,
@@ -292,6 +343,33 @@ mod tests {
         assert_eq!(ByteSet::of_window(0, &[3, 0], &[0, 1], 4), ByteSet::EMPTY);
     }
 
+    fn pairs(sets: &[ByteSet]) -> BTreeSet<(usize, usize)> {
+        let mut pairs = BTreeSet::new();
+        let whole = meeting(sets, &mut |i, j| {
+            pairs.insert((i.min(j), i.max(j)));
+            Some(())
+        });
+        assert_eq!(whole, Some(()));
+        pairs
+    }
+
+    #[test]
+    fn columns_and_slices_of_one_storage_are_no_pairs() {
+        let columns: Vec<ByteSet> =
+            (0..2000).map(|i| ByteSet::of_window(4 * i, &[8, 1], &[2000, 1], 4)).collect();
+        let slices: Vec<ByteSet> = (0..2000).map(|i| ByteSet::range(4 * i, 4 * i + 4)).collect();
+        assert_eq!((pairs(&columns).len(), pairs(&slices).len()), (0, 0));
+        // Each slice of the first row is within the place of one column.
+        assert_eq!(pairs(&[columns, slices].concat()).len(), 2000);
+        // All of one place, until nobody wants to know.
+        let mut left = 10;
+        let stopped = meeting(&vec![ByteSet::ALL; 2000], &mut |_, _| {
+            left -= 1;
+            (left > 0).then_some(())
+        });
+        assert_eq!((stopped, left), (None, 0));
+    }
+
     type Window = (i64, Vec<i64>, Vec<i64>);
 
     fn window() -> impl Strategy<Value = Window> {
@@ -314,6 +392,21 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(2000))]
+        #[test]
+        fn all_that_share_a_byte_are_pairs(windows in prop::collection::vec(window(), 0..8), step in 1i64..9) {
+            let any: Vec<ByteSet> = windows.iter().map(|w| ByteSet::of_window(2 * w.0, &w.1, &w.2, 2)).collect();
+            // The same rows at one step.
+            let columns: Vec<ByteSet> =
+                windows.iter().map(|w| ByteSet::of_window(w.0, &[1 + w.0 % 4, 1 + w.0 % 3], &[step, 1], 1)).collect();
+            for sets in [any, columns] {
+                let found = pairs(&sets);
+                for (i, j) in (0..sets.len()).flat_map(|j| (0..j).map(move |i| (i, j))) {
+                    let meet = sets[i].overlap(sets[j]) != Overlap::No;
+                    prop_assert!(!meet || found.contains(&(i, j)), "{:?} {:?}", sets[i], sets[j]);
+                }
+            }
+        }
+
         #[test]
         fn sets_are_what_windows_touch(a in window(), b in window()) {
             let [x, y] = [&a, &b].map(|w| ByteSet::of_window(2 * w.0, &w.1, &w.2, 2));

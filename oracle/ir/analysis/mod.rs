@@ -22,7 +22,7 @@ pub mod propagate;
 pub mod reachability;
 pub mod resize;
 pub mod sequences;
-mod sharing;
+pub mod sharing;
 pub mod storages;
 pub mod streams;
 #[cfg(test)]

@@ -1,8 +1,70 @@
-//! What an operator shares with its arguments, as far as its kind and its schema say: small questions behind
-//! [`Storages`](super::storages::Storages).
+//! What values share: the pairs among many that share a byte, and small questions behind
+//! [`Storages`](super::storages::Storages), as far as an operator's kind and its schema say.
 
+use super::bytes::{ByteSet, Overlap, meeting};
+use super::storages::{Part, Sharing, StorageIndex, Storages};
 use crate::graph::{Graph, NodeId, Value};
 use crate::ops::{Collective, Kind, OpInfo, Schema};
+use rustc_hash::FxHashSet;
+use std::collections::BTreeMap;
+
+/// What two of many share, the smaller number first; pairs that are not listed share nothing.
+pub type Shared = BTreeMap<(usize, usize), Sharing>;
+
+/// What those share who show these parts; `None` where more than `most` pairs of parts are close to each other.
+pub fn shared_by(shown: &[(usize, Part)], most: usize) -> Option<Shared> {
+    let mut by_storage: BTreeMap<StorageIndex, Vec<(usize, Part)>> = BTreeMap::new();
+    for &(who, part) in shown {
+        by_storage.entry(part.storage).or_default().push((who, part));
+    }
+    let (mut shared, mut left) = (Shared::new(), most);
+    for shown in by_storage.values() {
+        let sets: Vec<ByteSet> = shown.iter().map(|(_, part)| part.bytes).collect();
+        meeting(&sets, &mut |i, j| {
+            left = left.checked_sub(1)?;
+            let ((a, one), (b, other)) = (shown[i], shown[j]);
+            let sharing = match one.bytes.overlap(other.bytes) {
+                Overlap::No => return Some(()),
+                Overlap::Yes if one.certain && other.certain => Sharing::Must,
+                _ => Sharing::May,
+            };
+            let known = shared.entry((a.min(b), a.max(b))).or_insert(sharing);
+            if sharing == Sharing::Must {
+                *known = sharing;
+            }
+            Some(())
+        })?;
+    }
+    Some(shared)
+}
+
+/// What `copy_` copied: the bytes, by the storage that was written and the one that was read.
+pub struct Copies(BTreeMap<(StorageIndex, StorageIndex), FxHashSet<ByteSet>>);
+
+impl Copies {
+    /// All copies of a graph.
+    pub fn of(graph: &Graph, storages: &Storages) -> Copies {
+        let mut copies = Copies(BTreeMap::new());
+        for copy in graph.ids().filter(|&id| graph.target(id) == "aten.copy_.default") {
+            let [into, from] = &graph.inputs(copy)[..] else { continue };
+            for into in storages.all_parts(*into) {
+                for from in storages.all_parts(*from) {
+                    copies.0.entry((into.storage, from.storage)).or_default().insert(from.bytes);
+                }
+            }
+        }
+        copies
+    }
+
+    /// Whether all that one of the parts `from` shows was copied to where one of the parts `into` lies.
+    pub fn lead(&self, into: &[Part], from: &[Part]) -> bool {
+        let pairs = into.iter().flat_map(|into| from.iter().map(move |from| (into, from)));
+        pairs.into_iter().any(|(into, from)| {
+            let copied = self.0.get(&(into.storage, from.storage));
+            copied.is_some_and(|copied| copied.iter().any(|bytes| bytes.covers(from.bytes)))
+        })
+    }
+}
 
 /// Whether the run time shares storage where the schema does not say so.
 pub(super) fn is_quiet(info: &OpInfo, schema: &Schema) -> bool {

@@ -25,8 +25,9 @@
 //! Bodies of higher-order operators are not looked into.
 
 use super::bytes::{ByteSet, Overlap};
-use crate::graph::{NodeId, TensorId};
+use crate::graph::{Graph, NodeId, TensorId};
 use fixedbitset::FixedBitSet;
+use smallvec::SmallVec;
 
 /// A storage of one graph. Numbered by allocation, not by what a file recorded.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -55,7 +56,7 @@ pub struct Storage {
 }
 
 /// Part of a storage that a place shows.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Part {
     /// The storage.
     pub storage: StorageIndex,
@@ -145,6 +146,9 @@ pub struct Storages {
     /// Accesses of each storage, in list order.
     pub(super) of_storage: Vec<u32>,
     pub(super) in_storage: Vec<u32>,
+    /// The writes among them.
+    pub(super) first_write: Vec<u32>,
+    pub(super) writes: Vec<u32>,
 }
 
 impl Storages {
@@ -248,6 +252,18 @@ impl Storages {
         &self.accesses[self.of_node[node.index()] as usize..self.of_node[node.index() + 1] as usize]
     }
 
+    /// For each node the storages that its results show, each once.
+    pub fn shown(&self, graph: &Graph) -> Vec<SmallVec<[StorageIndex; 1]>> {
+        let shown = |id| {
+            let mut shown: SmallVec<[StorageIndex; 1]> =
+                self.all_parts(id).map(|part| part.storage).collect();
+            shown.sort_unstable();
+            shown.dedup();
+            shown
+        };
+        graph.ids().map(shown).collect()
+    }
+
     /// Who reads and writes a storage, in list order.
     pub fn accesses_of(&self, storage: StorageIndex) -> impl ExactSizeIterator<Item = &Access> + Clone {
         self.in_storage[self.storage_range(storage)].iter().map(|&i| &self.accesses[i as usize])
@@ -261,6 +277,18 @@ impl Storages {
     ) -> impl ExactSizeIterator<Item = &Access> + Clone {
         let all = &self.in_storage[self.storage_range(storage)];
         let later = all.partition_point(|&i| self.accesses[i as usize].node <= node);
+        all[later..].iter().map(|&i| &self.accesses[i as usize])
+    }
+
+    /// Those of them that write, after `node` where one is given.
+    pub fn writes_of(
+        &self,
+        storage: StorageIndex,
+        after: Option<NodeId>,
+    ) -> impl ExactSizeIterator<Item = &Access> + Clone {
+        let index = storage.index();
+        let all = &self.writes[self.first_write[index] as usize..self.first_write[index + 1] as usize];
+        let later = after.map_or(0, |node| all.partition_point(|&i| self.accesses[i as usize].node <= node));
         all[later..].iter().map(|&i| &self.accesses[i as usize])
     }
 

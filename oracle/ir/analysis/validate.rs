@@ -324,6 +324,7 @@ fn symbols(faults: &mut Faults) {
     if !graph.has_expressions() {
         return;
     }
+    let declared: FxHashSet<&str> = graph.symbols.iter().map(|symbol| symbol.name.as_str()).collect();
     let mut seen = FxHashSet::default();
     let mut undeclared = FxHashSet::default();
     for id in graph.ids() {
@@ -332,7 +333,7 @@ fn symbols(faults: &mut Faults) {
                 return;
             }
             for symbol in symbols_of(graph.text(graph.expr(expr).text)) {
-                if !graph.symbols.iter().any(|s| s.name == symbol) && undeclared.insert(symbol) {
+                if !declared.contains(symbol) && undeclared.insert(symbol) {
                     faults.add(Some(id), FaultKind::UndeclaredSymbol { symbol: symbol.to_string() });
                 }
             }

@@ -37,11 +37,18 @@ pub enum Spot {
 #[derive(Clone, Debug, Default)]
 pub struct Places {
     text: String,
+    /// Where lines start, in bytes.
+    lines: Vec<usize>,
+    /// Characters before each block of [`BLOCK`] bytes: a file may be one line.
+    characters: Vec<usize>,
     nodes: FxHashMap<String, usize>,
     symbols: BTreeMap<String, usize>,
     estimates: Vec<usize>,
     pass: Option<usize>,
 }
+
+/// Bytes whose characters are counted together.
+const BLOCK: usize = 1 << 10;
 
 /// A document as far as places are concerned.
 #[derive(Deserialize)]
@@ -68,6 +75,17 @@ impl Places {
             false if fx::is_printed(&text) => places.nodes.extend(fx::places(&text)),
             false => places.read_text(&text),
         }
+        let ends = text.bytes().enumerate().filter(|&(_, byte)| byte == b'\n');
+        places.lines = std::iter::once(0).chain(ends.map(|(end, _)| end + 1)).collect();
+        places.characters = text
+            .as_bytes()
+            .chunks(BLOCK)
+            .scan(0, |sum, block| {
+                let before = *sum;
+                *sum += characters(block);
+                Some(before)
+            })
+            .collect();
         Places { text, ..places }
     }
 
@@ -105,9 +123,15 @@ impl Places {
             Spot::Pass => self.pass,
             Spot::Words(words) => self.text.find(words),
         }?;
-        let before = self.text.get(..at)?;
-        let line = before.rfind('\n').map_or(before, |end| &before[end + 1..]);
-        Some(Position { line: before.matches('\n').count() + 1, column: line.chars().count() + 1 })
+        let line = self.lines.partition_point(|&start| start <= at);
+        let start = *self.lines.get(line.checked_sub(1)?)?;
+        Some(Position { line, column: self.characters_before(at)? - self.characters_before(start)? + 1 })
+    }
+
+    fn characters_before(&self, at: usize) -> Option<usize> {
+        let block = at / BLOCK;
+        let before = self.characters.get(block).copied().unwrap_or(0);
+        Some(before + characters(self.text.as_bytes().get(block * BLOCK..at)?))
     }
 
     /// The text itself.
@@ -128,11 +152,15 @@ impl Places {
         let node = fault
             .match_indices(" (position ")
             .find_map(|(end, _)| self.find(&Spot::Node(fault[..end].to_string())));
-        let names = |name: &&String| {
-            fault
-                .split_once(" symbol ")
-                .is_some_and(|(_, rest)| rest.strip_prefix(*name).is_some_and(|rest| rest.starts_with(',')))
-        };
-        node.or_else(|| self.find(&Spot::Symbol(self.symbols.keys().find(names)?.clone())))
+        node.or_else(|| {
+            let (_, rest) = fault.split_once(" symbol ")?;
+            let names = rest.match_indices(',').map(|(end, _)| Spot::Symbol(rest[..end].to_string()));
+            names.into_iter().find_map(|spot| self.find(&spot))
+        })
     }
+}
+
+/// Characters that begin in these bytes of a text.
+fn characters(bytes: &[u8]) -> usize {
+    bytes.iter().filter(|&&byte| !matches!(byte, 0x80..0xC0)).count()
 }

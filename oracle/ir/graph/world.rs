@@ -184,13 +184,16 @@ impl World {
         let others = other.by_name();
         self.groups.iter().find_map(|group| {
             let same_name = others.get(group.name.as_str())?;
-            let of_rank: FxHashMap<u32, &Vec<u32>> = group
-                .instances
-                .iter()
-                .flat_map(|ranks| ranks.iter().map(move |&rank| (rank, ranks)))
+            let instances = &group.instances;
+            let of_rank: FxHashMap<u32, usize> = (0..instances.len())
+                .flat_map(|index| instances[index].iter().map(move |&rank| (rank, index)))
                 .collect();
             let is_otherwise = |ranks: &Vec<u32>| {
-                ranks.iter().any(|rank| of_rank.get(rank).is_some_and(|known| *known != ranks))
+                // Ranks of one instance have one list, which is compared once.
+                let mut known: Vec<usize> =
+                    ranks.iter().filter_map(|rank| of_rank.get(rank).copied()).collect();
+                known.dedup();
+                known.into_iter().any(|index| instances[index] != *ranks)
             };
             let differs = group.size != same_name.size || same_name.instances.iter().any(is_otherwise);
             differs.then(|| format!("group {} has other ranks than before", group.name))

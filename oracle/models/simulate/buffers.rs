@@ -63,12 +63,12 @@ impl Buffers {
     pub fn new(graph: &Graph, edges: &Edges, storages: &Storages) -> Buffers {
         let mut users: Vec<Vec<NodeId>> = vec![Vec::new(); storages.len()];
         let mut stays = vec![false; storages.len()];
+        // All pieces of a split are in one storage, and each has a user of all of them.
+        let shown = storages.shown(graph);
         for id in graph.ids() {
-            for &input in edges.inputs(id) {
-                for part in storages.all_parts(input) {
-                    users[part.storage.index()].push(id);
-                    stays[part.storage.index()] |= graph.node(id).op == Op::Output;
-                }
+            for &storage in edges.inputs(id).iter().flat_map(|input| &shown[input.index()]) {
+                users[storage.index()].push(id);
+                stays[storage.index()] |= graph.node(id).op == Op::Output;
             }
             for access in storages.accesses_by(id).iter().chain(storages.kept_by(id)) {
                 users[access.part.storage.index()].push(id);

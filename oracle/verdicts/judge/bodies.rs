@@ -21,6 +21,7 @@
 use crate::graph::{Editor, Graph, NodeId, Op, OrderingEdge, Out, Tags, Tensor, Transcriber, Value};
 use crate::ops::{Kind, OpInfo, Ops, Schema, views_where_strides_allow};
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::cell::LazyCell;
 use std::sync::Arc;
 
 /// Runs its body once: the body, its name, what it is given.
@@ -334,12 +335,12 @@ fn without_unused_attributes(graph: Graph) -> Graph {
 /// The graph with views of what a body is given for items that show it: what `invoke_subgraph` returns besides is new
 /// memory.
 pub fn with_items_of_inputs(mut graph: Graph) -> Graph {
-    let mut by_items: FxHashMap<NodeId, bool> = FxHashMap::default();
+    let whole = taken_whole(&graph);
     for id in graph.ids() {
         let Some((call, index)) = item(&graph, id).filter(|(call, _)| graph.target(*call) == INVOKE) else {
             continue;
         };
-        if !*by_items.entry(call).or_insert_with(|| is_taken_by_items(&graph, call)) {
+        if whole.contains(&call) {
             continue;
         }
         let [module, _, given @ ..] = graph.args(call) else { continue };
@@ -393,10 +394,14 @@ fn without_storages(graph: &mut Graph, out: Out) -> Out {
     }
 }
 
-/// Whether nobody takes the results of a call as a whole.
-fn is_taken_by_items(graph: &Graph, call: NodeId) -> bool {
-    let takes = |id: &NodeId| graph.inputs(*id).contains(&call);
-    graph.ids().filter(takes).all(|id| item(graph, id).is_some_and(|(of, _)| of == call))
+/// The nodes whose results are taken as a whole, and not only by items.
+fn taken_whole(graph: &Graph) -> FxHashSet<NodeId> {
+    let mut whole = FxHashSet::default();
+    for id in graph.ids() {
+        let of = item(graph, id).map(|(of, _)| of);
+        whole.extend(graph.inputs(id).into_iter().filter(|&input| Some(input) != of));
+    }
+    whole
 }
 
 /// The place of the input of a body that its result of that number is, or is a view of.
@@ -416,6 +421,7 @@ fn is_function(body: &Graph, items_apart: bool) -> bool {
 
 /// Whether a body may do more than compute: write, draw, communicate, or what nobody knows.
 fn acts(body: &Graph, ops: &Ops) -> bool {
+    let whole = LazyCell::new(|| taken_whole(body));
     body.ids().filter(|&id| body.node(id).op == Op::Call).any(|id| {
         let info = ops.get(body, id);
         info.effect
@@ -423,7 +429,7 @@ fn acts(body: &Graph, ops: &Ops) -> bool {
             || info.collective().is_some()
             || [Kind::Unknown, Kind::Wait].contains(&info.kind)
             || ops.draws(body, id)
-            || !are_functions(body, id)
+            || !are_functions(body, id, &|call| whole.contains(&call))
     })
 }
 
@@ -465,20 +471,21 @@ fn origin(body: &Graph, ops: &Ops, id: NodeId) -> NodeId {
     at
 }
 
-/// Whether all bodies that a call takes are recorded, and are functions; also where it takes none.
-fn are_functions(graph: &Graph, id: NodeId) -> bool {
-    let items_apart = graph.target(id) == INVOKE && is_taken_by_items(graph, id);
+/// Whether all bodies that a call takes are recorded, and are functions; also where it takes none. `is_whole` says
+/// whether the results of a call are taken as a whole.
+fn are_functions(graph: &Graph, id: NodeId, is_whole: &dyn Fn(NodeId) -> bool) -> bool {
+    let items_apart = graph.target(id) == INVOKE && !is_whole(id);
     let mut attributes = graph.inputs(id).into_iter().filter(|&input| is_module(graph, input));
     attributes
         .all(|input| graph.subgraph(graph.target(input)).is_some_and(|body| is_function(body, items_apart)))
 }
 
 /// Whether a call is no function of its arguments, because of what its bodies do.
-fn acts_by_its_bodies(graph: &Graph, id: NodeId) -> bool {
+fn acts_by_its_bodies(graph: &Graph, id: NodeId, is_whole: &dyn Fn(NodeId) -> bool) -> bool {
     let target = graph.target(id);
     let mut bodies = graph.inputs(id).into_iter().filter_map(|input| body(graph, Value::Node(input)));
     graph.node(id).op == Op::Call
-        && (FUNCTIONS.contains(&target) && !are_functions(graph, id)
+        && (FUNCTIONS.contains(&target) && !are_functions(graph, id, is_whole)
             || KERNELS.contains(&target) && bodies.any(|body| acts(body, &Ops::of(body))))
 }
 
@@ -558,8 +565,9 @@ pub fn named(graphs: &mut [Graph], assume: bool, is_same: &dyn Fn(&Graph, &Graph
                 graph.subgraphs.push((name, body));
             }
         }
+        let whole = taken_whole(graph);
         for id in graph.ids() {
-            if acts_by_its_bodies(graph, id) {
+            if acts_by_its_bodies(graph, id, &|call| whole.contains(&call)) {
                 let target = format!("{} of an unknown body, or one that acts", graph.target(id));
                 graph.node_mut(id).target = graph.intern_target(&target);
             }

@@ -106,8 +106,8 @@ fn rests_on(side: &AnalyzedGraph, name: &str, misfits: &[NodeId]) -> bool {
         }
         let mut below = Vec::new();
         graph.for_each_input(node, &mut |input| below.push(input));
-        let accesses = storages.all_parts(node).flat_map(|part| storages.accesses_of(part.storage));
-        below.extend(accesses.filter(|access| access.touch.writes()).map(|access| access.node));
+        let writes = storages.all_parts(node).flat_map(|part| storages.writes_of(part.storage, None));
+        below.extend(writes.map(|access| access.node));
         open.extend(below.into_iter().filter(|&node| seen.insert(node)));
     }
     false

@@ -19,9 +19,10 @@
 //! it open alike: the operators that are not known are those of the graph before.
 
 use super::{Checked, Code, Finding};
-use crate::analysis::bytes::Overlap;
+use crate::analysis::sharing::{Copies, Shared, shared_by};
 use crate::analysis::storages::{Part, Sharing, Storages};
 use crate::graph::{Dim, Graph, NodeId, Op, TensorId, Value};
+use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The id of the rule.
@@ -63,13 +64,24 @@ struct Output {
     tensor: Option<TensorId>,
 }
 
-/// What the ends of one graph share.
+/// The outputs of a graph, and the parts of storages that its ends show.
 #[derive(Default)]
-struct Relation {
+struct Ends {
     outputs: Vec<Output>,
-    shared: BTreeMap<(End, End), Sharing>,
-    /// Inputs, and outputs all of which was copied into them.
-    copied: BTreeSet<(End, End)>,
+    parts: BTreeMap<End, Vec<Part>>,
+}
+
+/// Ends that show the same before, and the same after: two of them stand for all, whatever they are compared with.
+struct Alike<'a> {
+    ends: Vec<&'a End>,
+    before: &'a [Part],
+    after: &'a [Part],
+}
+
+impl Alike<'_> {
+    fn is_output(&self) -> bool {
+        matches!(self.ends[..], [End::Output(_), ..])
+    }
 }
 
 /// What outputs may share beyond what they did.
@@ -91,28 +103,31 @@ pub(super) fn aliases_kept(
     leave: Leave,
     new_finding: &dyn Fn(String, Vec<NodeId>) -> Finding,
 ) -> Checked {
-    let (Some(old), Some(new)) = (relation(before), relation(after)) else {
-        return Checked::undecided(Code::ManyOutputsShare, "too many outputs lie in one storage");
-    };
-    let positions = |relation: &Relation| relation.outputs.iter().map(|o| o.position).collect::<Vec<_>>();
-    if positions(&old) != positions(&new) {
+    let (old, new) = (ends(before), ends(after));
+    if !old.outputs.iter().map(|o| o.position).eq(new.outputs.iter().map(|o| o.position)) {
         return Checked::NotChecked("other outputs are tensors than before".into());
     }
-    let is_first = |index: usize| first.is_some_and(|first| new.outputs[index].position < first);
-    let in_one_graph = |pair: &(End, End)| match pair {
-        (End::Output(a), End::Output(b)) => is_first(*a) == is_first(*b),
-        _ => true,
+    let is_first = |end: &End| match end {
+        End::Output(index) => first.map(|first| new.outputs[*index].position < first),
+        End::Input(_) => None,
     };
+    let alike = alike(&old, &new, &is_first);
+    let (Some(was), Some(is)) = (shared(&alike, |a| a.before), shared(&alike, |a| a.after)) else {
+        return Checked::undecided(Code::ManyOutputsShare, "too many outputs share bytes of one storage");
+    };
+    let copies = Copies::of(before.0, before.1);
     let (mut findings, mut doubt) = (Vec::new(), None);
-    let of = |relation: &Relation, pair| relation.shared.get(pair).copied().unwrap_or(Sharing::No);
-    let pairs: BTreeSet<&(End, End)> = old.shared.keys().chain(new.shared.keys()).collect();
+    let of = |shared: &Shared, pair| shared.get(pair).copied().unwrap_or(Sharing::No);
+    let pairs: BTreeSet<&(usize, usize)> = was.keys().chain(is.keys()).collect();
     for pair in pairs {
-        let (a, b) = (pair.0.words(&new.outputs), pair.1.words(&new.outputs));
-        let (expected, observed) = match (of(&old, pair), of(&new, pair)) {
-            (Sharing::No, Sharing::Must | Sharing::May) if leave.written && old.copied.contains(pair) => {
-                continue;
-            }
-            (Sharing::No, Sharing::Must) if old.copied.contains(pair) => {
+        let (one, other) = (&alike[pair.0], &alike[pair.1]);
+        let ends = (one.ends[0], other.ends[usize::from(pair.0 == pair.1)]);
+        let (a, b) = (ends.0.words(&new.outputs), ends.1.words(&new.outputs));
+        let in_one_graph = !one.is_output() || is_first(ends.0) == is_first(ends.1);
+        let is_copied = || !one.is_output() && copies.lead(one.before, other.before);
+        let (expected, observed) = match (of(&was, pair), of(&is, pair)) {
+            (Sharing::No, Sharing::Must | Sharing::May) if leave.written && is_copied() => continue,
+            (Sharing::No, Sharing::Must) if is_copied() => {
                 let why = format!(
                     "{b} is a view of {a} now, into which its value was copied: right if the caller takes it for one; \
                      --allow aliases=written says so"
@@ -121,7 +136,7 @@ pub(super) fn aliases_kept(
                 continue;
             }
             (Sharing::No, Sharing::Must) => ("lie apart", "share memory"),
-            (was, _) if was != Sharing::No && !in_one_graph(pair) => continue,
+            (was, _) if was != Sharing::No && !in_one_graph => continue,
             (_, Sharing::No) if leave.lost => continue,
             (Sharing::Must, Sharing::No) => ("share memory", "lie apart"),
             (was, is) if was == is => continue,
@@ -135,7 +150,7 @@ pub(super) fn aliases_kept(
             End::Output(index) => Some(new.outputs[*index].node),
             End::Input(_) => None,
         };
-        let nodes = [&pair.1, &pair.0].into_iter().filter_map(node).collect();
+        let nodes = [ends.1, ends.0].into_iter().filter_map(node).collect();
         let finding = new_finding(format!("{b} and {a} {observed}"), nodes);
         findings.push(
             finding.expected(format!("before, they {expected}")).observed(format!("after, they {observed}")),
@@ -191,20 +206,15 @@ fn other_strides(was: (&Graph, &Output), is: (&Graph, &Output)) -> Option<(Vec<i
     (alike && differ).then_some((strides, new_strides))
 }
 
-/// What the inputs and outputs of a graph share; `None` where there are too many pairs.
-fn relation((graph, storages): (&Graph, &Storages)) -> Option<Relation> {
-    let mut relation = Relation::default();
-    // By storage: who shows which bytes of it.
-    let mut shown: BTreeMap<u32, Vec<(End, Part)>> = BTreeMap::new();
+fn ends((graph, storages): (&Graph, &Storages)) -> Ends {
+    let mut ends = Ends::default();
     for id in graph.ids() {
         let name = match graph.node(id).op {
             Op::Placeholder => graph.name(id),
             Op::GetAttr => graph.target(id),
             _ => continue,
         };
-        for &part in storages.all_parts(id) {
-            shown.entry(part.storage.0).or_default().push((End::Input(name.to_string()), part));
-        }
+        ends.parts.entry(End::Input(name.to_string())).or_default().extend(storages.all_parts(id));
     }
     for (position, value) in super::partition::returned(graph).into_iter().enumerate() {
         let Value::Node(id) = value else { continue };
@@ -212,48 +222,39 @@ fn relation((graph, storages): (&Graph, &Storages)) -> Option<Relation> {
             continue;
         }
         for place in 0..storages.places(id) {
-            let end = End::Output(relation.outputs.len());
-            let tensor = storages.tensor(id, place);
-            relation.outputs.push(Output { position, node: id, tensor });
-            for &part in storages.parts(id, place) {
-                shown.entry(part.storage.0).or_default().push((end.clone(), part));
-            }
+            ends.parts.insert(End::Output(ends.outputs.len()), storages.parts(id, place).to_vec());
+            ends.outputs.push(Output { position, node: id, tensor: storages.tensor(id, place) });
         }
     }
-    let mut pairs = 0usize;
-    for ends in shown.values() {
-        for (i, (end, part)) in ends.iter().enumerate().filter(|(_, (end, _))| matches!(end, End::Output(_)))
-        {
-            pairs = pairs.saturating_add(i);
-            if pairs > MOST_PAIRS {
-                return None;
-            }
-            for (other, theirs) in ends[..i].iter().filter(|(other, _)| other != end) {
-                let sharing = match part.bytes.overlap(theirs.bytes) {
-                    Overlap::No => continue,
-                    Overlap::Yes if part.certain && theirs.certain => Sharing::Must,
-                    _ => Sharing::May,
-                };
-                let known = relation.shared.entry((other.clone(), end.clone())).or_insert(sharing);
-                if sharing == Sharing::Must {
-                    *known = sharing;
-                }
-            }
+    ends
+}
+
+/// All ends, those together that show the same on both sides and that `is_first` says the same of, in order.
+fn alike<'a>(old: &'a Ends, new: &'a Ends, is_first: &dyn Fn(&End) -> Option<bool>) -> Vec<Alike<'a>> {
+    let mut known = FxHashMap::default();
+    let mut alike: Vec<Alike> = Vec::new();
+    let ends: BTreeSet<&End> = old.parts.keys().chain(new.parts.keys()).collect();
+    for end in ends {
+        let [before, after] = [old, new].map(|side| side.parts.get(end).map_or(&[][..], Vec::as_slice));
+        let is_output = matches!(end, End::Output(_));
+        let index = *known.entry((is_output, is_first(end), before, after)).or_insert(alike.len());
+        match alike.get_mut(index) {
+            Some(class) => class.ends.push(end),
+            None => alike.push(Alike { ends: vec![end], before, after }),
         }
     }
-    for copy in graph.ids().filter(|&id| graph.target(id) == "aten.copy_.default") {
-        let [into, from] = &graph.inputs(copy)[..] else { continue };
-        let into: BTreeSet<u32> = storages.all_parts(*into).map(|part| part.storage.0).collect();
-        let inputs = into.iter().filter_map(|storage| shown.get(storage)).flatten();
-        let inputs: Vec<&End> =
-            inputs.map(|(end, _)| end).filter(|end| matches!(end, End::Input(_))).collect();
-        for from in storages.all_parts(*from) {
-            for (output, part) in shown.get(&from.storage.0).into_iter().flatten() {
-                if matches!(output, End::Output(_)) && from.bytes.covers(part.bytes) {
-                    relation.copied.extend(inputs.iter().map(|&input| (input.clone(), output.clone())));
-                }
-            }
-        }
-    }
-    Some(relation)
+    alike
+}
+
+/// What outputs share with inputs and with each other; `None` where there are too many pairs.
+fn shared<'a>(alike: &[Alike<'a>], parts: impl Fn(&Alike<'a>) -> &'a [Part]) -> Option<Shared> {
+    // Two of a class, so that they meet each other.
+    let two = |(index, class): (usize, &Alike<'a>)| {
+        let ends = class.ends.len().min(2);
+        parts(class).iter().flat_map(move |&part| std::iter::repeat_n((index, part), ends))
+    };
+    let shown: Vec<(usize, Part)> = alike.iter().enumerate().flat_map(two).collect();
+    let mut shared = shared_by(&shown, MOST_PAIRS)?;
+    shared.retain(|&(a, b), _| alike[b].is_output() && (a != b || alike[a].ends.len() > 1));
+    Some(shared)
 }

@@ -218,7 +218,7 @@ impl<'a> AnalyzedGraph<'a> {
         let storages = self.storages();
         let mut writers: Vec<NodeId> = storages
             .all_parts(id)
-            .flat_map(|part| storages.accesses_of(part.storage))
+            .flat_map(|part| storages.writes_of(part.storage, None))
             .filter(|access| {
                 access.touch == Touch::Write && !self.is_launch_write(access) && access.node != id
             })

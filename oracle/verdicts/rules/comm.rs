@@ -14,6 +14,7 @@ use crate::semantics::symbolic::Member;
 use crate::simulate::{Estimates, Options, Program, Programs, Report, Step, Streams, simulate};
 use crate::threads;
 use crate::words;
+use rustc_hash::FxHashSet;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -576,11 +577,11 @@ fn may_agree(a: Terms, b: Terms) -> bool {
 /// Every launch is waited for exactly once, before any use.
 pub(super) fn wait_before_use(evidence: &Evidence) -> Checked {
     // What the input already has is no fault of the pass.
-    let excused: Vec<(String, String)> = faults_of_waiting(&evidence.before)
+    let excused: FxHashSet<(&str, &str)> = faults_of_waiting(&evidence.before)
         .into_iter()
-        .map(|f| (evidence.before.graph.name(f.node).to_string(), f.kind.to_string()))
+        .map(|f| (evidence.before.graph.name(f.node), f.kind))
         .collect();
-    let mut findings = Vec::new();
+    let (mut findings, mut titles) = (Vec::new(), FxHashSet::default());
     for (side, stage) in evidence.stages() {
         // A list that is still to be sorted does not say what runs meanwhile.
         let faults = match std::ptr::eq(side, &*evidence.after) {
@@ -590,10 +591,8 @@ pub(super) fn wait_before_use(evidence: &Evidence) -> Checked {
         for fault in faults {
             let name = side.graph.name(fault.node);
             // To wait for what is there already does nothing.
-            if evidence.policies.any_rewrite && ["twice", "idle"].contains(&fault.kind) {
-                continue;
-            }
-            if excused.iter().any(|(n, k)| n == name && k == fault.kind) {
+            let is_needless = evidence.policies.any_rewrite && ["twice", "idle"].contains(&fault.kind);
+            if is_needless || excused.contains(&(name, fault.kind)) || !titles.insert(fault.title.clone()) {
                 continue;
             }
             let finding = evidence
@@ -601,10 +600,7 @@ pub(super) fn wait_before_use(evidence: &Evidence) -> Checked {
                 .side_nodes(evidence, side, fault.nodes.iter().copied())
                 .expected(fault.expected)
                 .observed(fault.observed);
-            let known = |f: &Finding| f.title == finding.title;
-            if !findings.iter().any(known) {
-                findings.push(finding);
-            }
+            findings.push(finding);
         }
     }
     Checked::Findings(findings)
@@ -714,13 +710,13 @@ fn writes_into_what_is_sent(side: &AnalyzedGraph) -> Vec<WaitFault> {
         for part in
             call.held().iter().flat_map(|&input| storages.all_parts(input)).filter(|part| part.certain)
         {
-            let meanwhile =
-                storages.accesses_after(part.storage, call.node).take_while(|access| access.node < wait);
+            let mut meanwhile =
+                storages.writes_of(part.storage, Some(call.node)).take_while(|access| access.node < wait);
             let is_over = |access: &&Access| {
                 let is_sent = access.part.bytes.overlap(part.bytes) == Overlap::Yes;
                 access.touch == Touch::Write && access.part.certain && is_sent
             };
-            let Some(write) = meanwhile.into_iter().find(is_over) else { continue };
+            let Some(write) = meanwhile.find(is_over) else { continue };
             let [writer, start, end] = [write.node, call.node, wait].map(|id| graph.name(id));
             faults.push(WaitFault {
                 node: write.node,

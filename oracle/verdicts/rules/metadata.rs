@@ -59,7 +59,7 @@ pub(super) fn metadata_true(evidence: &Evidence) -> Checked {
     let numbers = if foreign.is_empty() { Vec::new() } else { computed(after.graph) };
     let storages = after.storages();
     let made_of = |storage: StorageIndex| {
-        let accesses = storages.accesses_of(storage).filter(|access| access.touch.writes());
+        let accesses = storages.writes_of(storage, None);
         let first = storages.storage(storage);
         let nodes = std::iter::once(first.by).chain(accesses.map(|access| access.node));
         (first.place, nodes.map(|id| numbers[id.index()]).collect::<Vec<_>>())

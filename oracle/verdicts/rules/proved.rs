@@ -184,12 +184,10 @@ pub(super) fn prove(evidence: &Evidence, evaluated: Evaluated) -> Proof {
                 .collect();
             // Where values first part is the cause; it is told first, and names the node.
             if let Some(first) = first {
-                let is_known = |hazard: &&Hazard| {
-                    let name = after.graph.name(hazard.node);
-                    let mut known = old.hazards.iter();
-                    known.any(|h| before.graph.name(h.node) == name && h.kind.name() == hazard.kind.name())
-                };
-                let hazards: Vec<&Hazard> = new.hazards.iter().filter(|hazard| !is_known(hazard)).collect();
+                let known: FxHashSet<_> =
+                    old.hazards.iter().map(|h| (before.graph.name(h.node), h.kind.name())).collect();
+                let is_new = |h: &&Hazard| !known.contains(&(after.graph.name(h.node), h.kind.name()));
+                let hazards: Vec<&Hazard> = new.hazards.iter().filter(is_new).collect();
                 let mut cause = cause::cause(evidence, first, &hazards);
                 cause.observed = certain().next().map_or(Observed::Outputs, |first| observed(&first.what));
                 told.insert(0, cause);
@@ -347,8 +345,7 @@ fn is_read(side: &AnalyzedGraph, id: NodeId) -> bool {
 /// Whether the storage of a value is written behind its reader.
 fn is_written_after(side: &AnalyzedGraph, value: NodeId, reader: NodeId) -> bool {
     let storages = side.storages();
-    let mut accesses = storages.all_parts(value).flat_map(|part| storages.accesses_of(part.storage));
-    accesses.any(|access| access.node > reader && access.touch.writes())
+    storages.all_parts(value).any(|part| storages.writes_of(part.storage, Some(reader)).len() > 0)
 }
 
 /// Who sees a difference.

@@ -9,9 +9,10 @@
 
 use super::evidence::same_evidence;
 use super::{AnalyzedGraph, Finding, Reason, RuleStatus, by_weight};
+use crate::analysis::GroupName;
 use crate::graph::{Graph, Group, World};
 use crate::ops::Collective;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 
 /// What a pass made for one rank, or for all ranks alike.
@@ -97,12 +98,11 @@ fn indices(world: Option<&FxHashMap<&str, &Group>>, one: &Given, is_recorded: bo
 /// The own indices on which a graph depends: those in groups that it gathers in into a buffer, which may hold its
 /// input.
 fn slots<'o>(side: &AnalyzedGraph, own: &'o [(String, u32)]) -> Vec<&'o (String, u32)> {
-    let gathers = |name: &str| {
-        let calls = side.collectives.calls.iter();
-        let mut of_group = calls.filter(|call| call.group == crate::analysis::GroupName::Text(name));
-        of_group.any(|call| call.kind == Collective::AllGather && (call.out.is_some() || call.in_place))
-    };
-    own.iter().filter(|(name, _)| gathers(name)).collect()
+    let calls = side.collectives.calls.iter();
+    let gathers =
+        calls.filter(|call| call.kind == Collective::AllGather && (call.out.is_some() || call.in_place));
+    let groups: FxHashSet<GroupName> = gathers.map(|call| call.group).collect();
+    own.iter().filter(|(name, _)| groups.contains(&GroupName::Text(name))).collect()
 }
 
 /// What was found in the graph of some ranks, and what became of each rule.

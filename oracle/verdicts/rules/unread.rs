@@ -18,6 +18,7 @@ use crate::analysis::collectives::CollectiveCall;
 use crate::analysis::storages::StorageIndex;
 use crate::graph::NodeId;
 use crate::ops::{Kind, Move};
+use rustc_hash::FxHashSet;
 
 /// Steps of one search for a matching: beyond it a worse one is taken.
 const STEPS: u32 = 20_000;
@@ -171,18 +172,10 @@ impl<'c, 'a> Unread<'c, 'a> {
 
     /// The merges that a member may be in, those that have members already first, in wait order.
     fn merges_of(&self, member: &Member, carried: &Carried, demand: Demand) -> Vec<usize> {
-        let mut merges: Vec<usize> = Vec::new();
-        for &merge in carried.iter().flat_map(|(_, merges)| merges) {
-            if !merges.contains(&merge) {
-                merges.push(merge);
-            }
-        }
-        let open = merges.len();
-        merges.extend(
-            (0..self.launches.len()).filter(|merge| !merges[..open].contains(merge)).collect::<Vec<_>>(),
-        );
-        merges.retain(|&merge| self.fits(member, merge, carried, demand));
-        merges
+        let mut seen = FxHashSet::default();
+        let filled = carried.iter().flat_map(|(_, merges)| merges.iter().copied());
+        let merges = filled.chain(0..self.launches.len()).filter(|&merge| seen.insert(merge));
+        merges.filter(|&merge| self.fits(member, merge, carried, demand)).collect()
     }
 
     fn fits(&self, member: &Member, merge: usize, carried: &Carried, demand: Demand) -> bool {

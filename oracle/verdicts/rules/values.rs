@@ -500,7 +500,7 @@ fn writers_of_constants<'s>(side: &'s AnalyzedGraph) -> BTreeMap<&'s str, Option
     let mut writers: BTreeMap<&str, Option<NodeId>> = BTreeMap::new();
     for id in graph.ids().filter(|&id| graph.node(id).op == Op::GetAttr) {
         let Some(storage) = storages.storage_of(id) else { continue };
-        for access in storages.accesses_of(storage).filter(|access| access.touch.writes()) {
+        for access in storages.writes_of(storage, None) {
             let first = writers.entry(graph.target(id)).or_default();
             *first = first.or(access.part.certain.then_some(access.node));
         }

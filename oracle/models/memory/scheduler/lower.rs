@@ -14,8 +14,9 @@ use super::super::steps::{Devices, MemoryFault};
 use super::program::{Buffer, BufferId, Declared, Layout, NodeIndex, Program, ProgramFault};
 use crate::analysis::{Edges, StorageIndex, Touch};
 use crate::graph::{NodeId, Op, Out, Value};
+use crate::limits::Limit;
 use crate::ops::Kind;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Why a graph has no program.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -71,6 +72,7 @@ pub fn lower(
     let mut index_of: Vec<Option<NodeIndex>> = vec![None; graph.len()];
     let mut symbols: FxHashMap<String, NodeIndex> = FxHashMap::default();
     let mut last_launch: Option<NodeId> = None;
+    let mut left = Limit::Dependences.standard();
     for id in graph.ids() {
         match graph.node(id).op {
             Op::Placeholder | Op::GetAttr => lowering.input(id),
@@ -81,6 +83,8 @@ pub fn lower(
                 nodes.push(id);
                 let mut d = Declared { name: graph.name(id).to_string(), ..Declared::default() };
                 lowering.reads(id, &mut d);
+                let rest = left.checked_sub(d.reads.len() as u64);
+                left = rest.ok_or_else(|| ProgramFault::TooMany(d.name.clone()))?;
                 for &before in edges.ordered_before(id) {
                     d.after.extend(&lowering.of_node[before.index()]);
                 }
@@ -196,7 +200,8 @@ impl Lowering<'_> {
         for access in releases.chain(facts.storages.kept_by(id)) {
             d.reads.extend(self.of_storage[access.part.storage.index()]);
         }
-        d.reads.dedup();
+        let mut seen = FxHashSet::default();
+        d.reads.retain(|&buffer| seen.insert(buffer));
     }
 
     /// Unbacked symbols: whoever takes the value out of a tensor defines them.
@@ -224,12 +229,13 @@ impl Lowering<'_> {
         let facts = self.facts;
         let storages = &facts.storages;
         let places = storages.places(id);
+        let mut written = FxHashSet::default();
         let writes: Vec<StorageIndex> = storages
             .accesses_by(id)
             .iter()
             .filter(|access| access.touch.writes() && access.part.certain)
             .map(|access| access.part.storage)
-            .filter(|&storage| storages.storage(storage).by != id)
+            .filter(|&storage| storages.storage(storage).by != id && written.insert(storage))
             .collect();
         let mut made = Vec::new();
         let fresh = |place: usize| {
@@ -262,13 +268,8 @@ impl Lowering<'_> {
                 made.push(self.value(id, by, place, format!("{name}.{place}"), true));
             }
         }
-        let mut written: Vec<StorageIndex> = Vec::new();
         for storage in writes {
             let Some(owner) = self.of_storage[storage.index()] else { continue };
-            if written.contains(&storage) {
-                continue;
-            }
-            written.push(storage);
             let name = format!("{name}.{}", self.buffers[owner as usize].name);
             let layout = Layout::Nothing;
             made.push(self.push(Buffer {

@@ -12,6 +12,7 @@
 
 use crate::limits::Limit;
 use petgraph::unionfind::UnionFind;
+use rustc_hash::FxHashSet;
 
 /// A buffer or graph input: an index into [`Program::buffers`].
 pub type BufferId = u32;
@@ -159,10 +160,8 @@ impl Program {
         let mut left = Limit::Dependences.standard();
         for (index, d) in declared.into_iter().enumerate() {
             let unmet = names.dependencies(&program.buffers, &outputs, index as NodeIndex, &d);
-            left = match left.checked_sub(unmet.len() as u64) {
-                Some(left) => left,
-                None => return Err(ProgramFault::TooMany(d.name)),
-            };
+            let rest = left.checked_sub(unmet.len() as u64);
+            left = rest.ok_or_else(|| ProgramFault::TooMany(d.name.clone()))?;
             let (mut of_nodes, mut of_inputs) = (Vec::new(), Vec::new());
             for dependency in unmet {
                 match program.buffers[dependency.buffer as usize].by {
@@ -285,19 +284,10 @@ impl Names {
         declared: &Declared,
     ) -> Vec<Dependency> {
         let mut found: Vec<Dependency> = Vec::with_capacity(declared.reads.len() + declared.after.len());
-        let mut seen = rustc_hash::FxHashSet::default();
+        let mut seen = FxHashSet::default();
         let mut add = |found: &mut Vec<Dependency>, buffer: BufferId, kind: Kind| {
             let dependency = Dependency { buffer, kind };
-            // A short list is searched faster than a set.
-            let is_new = match found.len() {
-                0..16 => !found.contains(&dependency),
-                16 => {
-                    seen.extend(found.iter().copied());
-                    seen.insert(dependency)
-                }
-                _ => seen.insert(dependency),
-            };
-            if is_new {
+            if seen.insert(dependency) {
                 found.push(dependency);
             }
         };
@@ -317,19 +307,26 @@ impl Names {
             self.add_user(current, index);
             add(&mut found, current, Kind::Real);
             let root = self.real[mutated as usize];
-            let users = self.users[self.class[current as usize] as usize].clone();
-            for user in users.into_iter().filter(|&user| user != index) {
-                for &made in &outputs[user as usize] {
+            let class = self.class[current as usize] as usize;
+            let mut users = std::mem::take(&mut self.users[class]);
+            // What has one name by now, and is a view of the same, has one from here on: one user stands for all.
+            let mut known: FxHashSet<(BufferId, &[BufferId])> = FxHashSet::default();
+            users.retain(|&user| {
+                let mut is_new = user == index;
+                for &made in outputs[user as usize].iter().filter(|_| user != index) {
+                    let (other, aliases) = (self.current(made), &buffers[made as usize].aliases);
+                    if !known.insert((other, aliases)) {
+                        continue;
+                    }
+                    is_new = true;
                     let is_view = |&of: &BufferId| self.real[of as usize] == root;
-                    let kind = match buffers[made as usize].aliases.iter().any(is_view) {
-                        true => Kind::Real,
-                        false => Kind::Fake,
-                    };
-                    let other = self.current(made);
+                    let kind = if aliases.iter().any(is_view) { Kind::Real } else { Kind::Fake };
                     add(&mut found, other, kind);
                     self.add_user(other, index);
                 }
-            }
+                is_new
+            });
+            self.users[class] = users;
         }
         for &after in &declared.after {
             self.add_user(after, index);

@@ -265,7 +265,14 @@ impl Machine<'_, '_> {
                     _ => return None,
                 }
             }
-            _ => shape::windows(view, of, &given, 1).ok()?.get(index)?.clone(),
+            _ => {
+                // The results of one call are asked for one after another.
+                let key = (self.node, base.storage, base.path);
+                if self.pieces.as_ref().is_none_or(|(known, _)| *known != key) {
+                    self.pieces = Some((key, shape::windows(view, of, &given, 1).ok()?));
+                }
+                self.pieces.as_ref()?.1.get(index)?.clone()
+            }
         };
         if sizes_of(&window).any(|size| size == Size::Unknown) {
             return None;

@@ -83,6 +83,7 @@ pub fn evaluate_from<'g>(arena: &mut Arena, graph: &'g Graph, ops: &Ops, start: 
         in_flight: Vec::new(),
         shown: Vec::new(),
         windows: FxHashMap::default(),
+        pieces: None,
         sums: Sums::new(graph),
         own: &start.own,
         has_own_slots: false,

@@ -13,7 +13,7 @@ use super::source::{KeyId, Source, Symbol, Traits, ValueId};
 use crate::analysis::Draws;
 use crate::graph::layout::write_contiguous;
 use crate::graph::{Dtype, Graph, NodeId, Out, TensorId};
-use crate::ops::shape::Window;
+use crate::ops::shape::{Window, Windows};
 use crate::ops::{Kind, OpInfo, Ops, by_target};
 use rustc_hash::FxHashMap;
 
@@ -80,6 +80,8 @@ pub(super) struct Machine<'a, 'g> {
     pub(super) shown: Vec<(u32, u32)>,
     /// Windows of tensors of symbolic sizes, by storage and name.
     pub(super) windows: FxHashMap<(u32, Option<KeyId>), Window>,
+    /// What the call that was last asked for shows of a storage, under a name.
+    pub(super) pieces: Option<((NodeId, u32, Option<KeyId>), Windows)>,
     pub(super) sums: Sums,
     /// The index of the rank that the graph was made for in process groups, where it is known.
     pub(super) own: &'a [(String, u32)],

@@ -308,13 +308,12 @@ impl<'a> Question<'a> {
     fn overwritten(&self, id: NodeId, reader: NodeId) -> Option<NodeId> {
         let storages = self.joint.storages();
         let writes = storages.all_parts(id).flat_map(|part| {
-            let accesses = storages.accesses_of(part.storage);
-            let over = accesses.filter(|access| {
+            let over = storages.writes_of(part.storage, Some(reader)).filter(|access| {
                 access.touch == Touch::Write && access.part.bytes.overlap(part.bytes) != Overlap::No
             });
             over.map(|access| access.node)
         });
-        writes.filter(|&write| write > reader && self.belongs_to_forward(write)).min()
+        writes.filter(|&write| self.belongs_to_forward(write)).min()
     }
 
     /// Whether anybody writes memory that a node shows, but for the communication that it is the result of.
@@ -322,8 +321,8 @@ impl<'a> Question<'a> {
         let storages = self.joint.storages();
         let mut parts = storages.all_parts(id);
         parts.any(|part| {
-            let mut accesses = storages.accesses_of(part.storage);
-            accesses.any(|access| access.touch == Touch::Write && self.has_effect(access.node))
+            let mut writes = storages.writes_of(part.storage, None);
+            writes.any(|access| access.touch == Touch::Write && self.has_effect(access.node))
         })
     }
 }

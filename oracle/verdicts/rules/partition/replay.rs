@@ -170,11 +170,9 @@ fn reads_what_forward_overwrites(evidence: &PartitionEvidence, id: NodeId) -> bo
             && evidence.in_forward[node.index()].is_some()
     };
     storages.accesses_by(id).iter().any(|read| {
-        storages.accesses_after(read.part.storage, id).any(|access| {
-            access.touch.writes()
-                && access.part.bytes.overlap(read.part.bytes) != Overlap::No
-                && writes(access.node)
-        })
+        storages
+            .writes_of(read.part.storage, Some(id))
+            .any(|access| access.part.bytes.overlap(read.part.bytes) != Overlap::No && writes(access.node))
     })
 }
 

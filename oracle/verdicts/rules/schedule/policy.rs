@@ -79,7 +79,7 @@ fn is_packed(side: &AnalyzedGraph, call: &CollectiveCall) -> bool {
     parts.any(|part| {
         let touches = |node: NodeId| node < call.node && packs(node);
         touches(storages.storage(part.storage).by)
-            || storages.accesses_of(part.storage).any(|access| access.touch.writes() && touches(access.node))
+            || storages.writes_of(part.storage, None).any(|access| touches(access.node))
     })
 }
 
