@@ -4,13 +4,10 @@ import os
 from collections.abc import Sequence
 from typing import Any, final
 
-__all__ = ["CannotJudge", "Graph", "InternalError", "Pair", "Reader", "Shrinking", "command", "generate"]
+__all__ = ["CannotJudge", "Graph", "Pair", "Reader", "Shrinking", "command", "generate"]
 
 class CannotJudge(ValueError):
     """What was given cannot be judged; the message says what is wrong with it."""
-
-class InternalError(RuntimeError):
-    """graph-oracle itself failed; the message ends with the case on which it did."""
 
 @final
 class Graph:

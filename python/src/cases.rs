@@ -1,9 +1,8 @@
 //! Cases of the generator, and the reducer's edits that make one smaller: what property tests are made of.
 
 use crate::graph::Graph;
-use crate::objects::{cannot, guarded};
+use crate::objects::cannot;
 use graph_oracle::case::{Case, Setting};
-use graph_oracle::format::text;
 use graph_oracle::generate::{Offers, Wanted};
 use graph_oracle::graph::{self, Op, Value};
 use graph_oracle::judge::{Offer, Without};
@@ -28,8 +27,8 @@ pub fn generate(
 ) -> PyResult<Graph> {
     let pass = PassKind::named(kind).map_err(cannot)?;
     let mut offer = Offer { max_ranks, ..Offer::default() };
-    for word in &without {
-        let known = Without::parse(word);
+    for word in without {
+        let known = Without::parse(&word);
         offer.without.push(
             known.ok_or_else(|| cannot(format_args!("{word:?} is nothing that graphs can be without")))?,
         );
@@ -42,8 +41,7 @@ pub fn generate(
     };
     let wanted =
         Wanted { seed, pass: Some(pass), offers: vec![offers], set: &set, graphs: &[], small: false };
-    let named = || format!("{kind}, seed {seed}, number {number}, without {without:?}");
-    let mut case = guarded(named, || Ok(py.detach(|| wanted.case(number))))?;
+    let mut case = py.detach(|| wanted.case(number));
     if let Some(config) = &mut case.pass {
         config.options.retain(|(key, _)| OF_GRAPH.contains(&key.as_str()));
     }
@@ -91,33 +89,25 @@ impl Shrinking {
     }
 
     /// Walks to the next edit; whether there is one in this round.
-    fn propose(&mut self) -> PyResult<bool> {
+    fn propose(&mut self) -> bool {
         while self.family < Reducer::FAMILIES {
-            let count = match self.count {
-                Some(count) => count,
-                None => {
-                    let counted = || Ok(Reducer.count(&self.case.graph, self.family));
-                    *self.count.insert(guarded(|| text::print(&self.case), counted)?)
-                }
-            };
+            let count = *self.count.get_or_insert_with(|| Reducer.count(&self.case.graph, self.family));
             if self.next < count {
                 self.next += 1;
-                return Ok(true);
+                return true;
             }
             (self.family, self.count, self.next) = (self.family + 1, None, 0);
         }
-        Ok(false)
+        false
     }
 
     /// Makes the edit that was walked to, where it leaves a smaller graph that is as valid.
-    fn take(&mut self) -> PyResult<()> {
-        let Some(number) = self.next.checked_sub(1) else { return Ok(()) };
-        let edited = || Ok(Reducer.edited(&self.case.graph, self.family, number));
-        let edited = guarded(|| text::print(&self.case), edited)?;
+    fn take(&mut self) {
+        let Some(number) = self.next.checked_sub(1) else { return };
+        let edited = Reducer.edited(&self.case.graph, self.family, number);
         if let Some(edited) = edited.filter(|edited| self.is_still_joint(edited)) {
             (self.case.graph, self.count) = (edited, None);
         }
-        Ok(())
     }
 
     /// Begins another round.

@@ -13,7 +13,7 @@
 //! It does not check the graph: that is for the judge. It changes nothing in what it reads.
 
 use crate::graph::Graph as PyGraph;
-use crate::objects::{cannot, guarded};
+use crate::objects::cannot;
 use graph_oracle::graph::{
     Dim, DimsId, Dtype, Expr, Graph, Group, Node, NodeId, Op, OrderingEdge, Out, Span, StorageId, Str,
     Symbol, Tags, Tensor, Value,
@@ -88,21 +88,6 @@ impl Reader {
     /// The graph of a `torch.fx.Graph`. `owner` is the module that has its attributes, or None; `knowledge` is asked
     /// about torch.
     fn read<'py>(
-        &mut self,
-        py: Python<'py>,
-        graph: &Bound<'py, PyAny>,
-        owner: &Bound<'py, PyAny>,
-        knowledge: &Bound<'py, PyAny>,
-        name: &str,
-        kind: &str,
-    ) -> PyResult<PyGraph> {
-        let print = || graph.to_string();
-        guarded(print, || self.of_graph(py, graph, owner, knowledge, name, kind))
-    }
-}
-
-impl Reader {
-    fn of_graph<'py>(
         &mut self,
         py: Python<'py>,
         graph: &Bound<'py, PyAny>,

@@ -1,6 +1,6 @@
 //! `Graph`: a graph of the oracle's own, from a file, a text or `torch.fx`.
 
-use crate::objects::{cannot, guarded};
+use crate::objects::cannot;
 use graph_oracle::case::PassConfig;
 use graph_oracle::cli::read_graph;
 use graph_oracle::format::{json, text};
@@ -29,8 +29,8 @@ impl Graph {
     #[new]
     fn new(py: Python<'_>, text: &Bound<'_, PyAny>) -> PyResult<Graph> {
         let text: String = text.extract().map_err(|_| cannot("Graph(text) takes a graph as text"))?;
-        let read = || py.detach(|| read_graph(&PathBuf::from("text"), Some(text.as_bytes()))).map_err(cannot);
-        let inner = guarded(|| text.clone(), read)?;
+        let inner =
+            py.detach(|| read_graph(&PathBuf::from("text"), Some(text.as_bytes()))).map_err(cannot)?;
         Ok(Graph { inner, marks: Vec::new() })
     }
 
@@ -39,8 +39,7 @@ impl Graph {
     fn load(py: Python<'_>, path: &Bound<'_, PyAny>) -> PyResult<Graph> {
         let path: PathBuf =
             path.extract().map_err(|_| cannot("Graph.load(path) takes the path of a file"))?;
-        let read = || py.detach(|| read_graph(&path, None)).map_err(cannot);
-        let inner = guarded(|| path.display().to_string(), read)?;
+        let inner = py.detach(|| read_graph(&path, None)).map_err(cannot)?;
         Ok(Graph { inner, marks: Vec::new() })
     }
 
@@ -65,28 +64,24 @@ impl Graph {
 
     /// Of a joint graph: how many of its outputs are forward's, where that is known.
     #[getter]
-    fn num_fwd_outputs(&self) -> PyResult<Option<usize>> {
+    fn num_fwd_outputs(&self) -> Option<usize> {
         let none = PassConfig::new("partition");
-        let of_graph = || forward_outputs(&self.inner.graph, self.inner.pass.as_ref().unwrap_or(&none)).ok();
-        guarded(|| text::print(&self.inner), || Ok(of_graph()))
+        forward_outputs(&self.inner.graph, self.inner.pass.as_ref().unwrap_or(&none)).ok()
     }
 
     /// As exchange JSON.
     fn json(&self) -> PyResult<String> {
-        let written = || {
-            let mut text = Vec::new();
-            json::write(&self.inner.graph, &mut text).map_err(cannot)?;
-            String::from_utf8(text).map_err(cannot)
-        };
-        guarded(|| text::print(&self.inner), written)
+        let mut text = Vec::new();
+        json::write(&self.inner.graph, &mut text).map_err(cannot)?;
+        String::from_utf8(text).map_err(cannot)
     }
 
     /// As a text case.
-    fn text(&self) -> PyResult<String> {
-        guarded(|| self.inner.graph.name.clone(), || Ok(text::print(&self.inner)))
+    fn text(&self) -> String {
+        text::print(&self.inner)
     }
 
-    fn __str__(&self) -> PyResult<String> {
+    fn __str__(&self) -> String {
         self.text()
     }
 

@@ -28,7 +28,7 @@ mod _oracle {
     #[pymodule_export]
     use super::{
         cases::Shrinking, cases::generate, command, fx::Reader, graph::Graph, objects::CannotJudge,
-        objects::InternalError, pair::Pair,
+        pair::Pair,
     };
 
     #[pymodule_init]
@@ -40,12 +40,9 @@ mod _oracle {
 
 /// Runs the command line on the arguments (the program's name first) and returns its exit status.
 #[pyfunction]
-fn command(py: Python<'_>, arguments: Vec<std::ffi::OsString>) -> PyResult<u8> {
-    let case = || format!("{arguments:?}");
-    objects::guarded(case, || {
-        py.detach(|| {
-            let (mut out, mut complain) = (std::io::stdout().lock(), std::io::stderr());
-            Ok(graph_oracle::cli::run(&arguments, &mut out, &mut complain) as u8)
-        })
+fn command(py: Python<'_>, arguments: Vec<std::ffi::OsString>) -> u8 {
+    py.detach(|| {
+        let (mut out, mut complain) = (std::io::stdout().lock(), std::io::stderr());
+        graph_oracle::cli::run(&arguments, &mut out, &mut complain) as u8
     })
 }

@@ -1,9 +1,8 @@
 //! `Pair`: what a pass was given and what it made of it, to be judged.
 
 use crate::graph::Graph;
-use crate::objects::{cannot, guarded, object};
+use crate::objects::{cannot, object};
 use graph_oracle::cli;
-use graph_oracle::format::text;
 use graph_oracle::report;
 use pyo3::prelude::*;
 use rustc_hash::FxHashMap;
@@ -33,27 +32,20 @@ impl Pair {
 
     /// The report, as `graph-oracle check --format json` prints it.
     fn judge<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let judged = || {
+        let report = py.detach(|| {
             let (judgement, subject) = self.of_graphs().judge()?;
             Ok::<_, cli::CouldNotRun>(report::json(&judgement, &subject, None))
-        };
-        object(py, &guarded(|| self.text(), || py.detach(judged).map_err(cannot))?)
+        });
+        object(py, &report.map_err(cannot)?)
     }
 
     /// The report as a page for a browser.
     fn page(&self, py: Python<'_>) -> PyResult<String> {
-        guarded(|| self.text(), || py.detach(|| self.of_graphs().page()).map_err(cannot))
+        py.detach(|| self.of_graphs().page()).map_err(cannot)
     }
 }
 
 impl Pair {
-    /// The arguments and the graphs as text.
-    fn text(&self) -> String {
-        let graphs = std::iter::once(&self.before).chain(&self.after).chain(&self.unrepaired);
-        let texts = graphs.map(|graph| text::print(&graph.get().inner));
-        std::iter::once(format!("{:?}\n", self.arguments)).chain(texts).collect()
-    }
-
     fn of_graphs(&self) -> cli::Pair {
         let before = self.before.get();
         cli::Pair {
