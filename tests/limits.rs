@@ -57,7 +57,7 @@ fn texts() -> Vec<String> {
 
 /// Asks all that the fuzz target asks, and runs the case on the host's device.
 fn check(text: &str) {
-    huge_numbers::check(text);
+    huge_numbers::check(text.as_bytes());
     let options = gpu::passes::Options {
         interleavings: 2,
         repetitions: 1,
@@ -65,7 +65,7 @@ fn check(text: &str) {
         ..gpu::passes::Options::default()
     };
     let Ok(case) = text::parse(text) else { return };
-    for case in gpu::suite::cases("case", None, &case).unwrap_or_default() {
+    for case in gpu::suite::cases("case", None, &case, Limit::SmokeRanks.standard()).unwrap_or_default() {
         let _ = gpu::passes::smoke(&case, &options, None);
     }
 }

@@ -84,11 +84,6 @@ impl Fused {
         Value::Node(self.editor.insert_before(Some(id), &base, target, args, &[], Out::Absent))
     }
 
-    fn ints(&mut self, ints: &[i64]) -> Value {
-        let values: Vec<Value> = ints.iter().map(|&n| Value::Int(n)).collect();
-        Value::List(self.editor.graph_mut().push_values(&values))
-    }
-
     /// The equal parts of a tensor along one dimension, put together along another.
     fn regrouped(&mut self, id: NodeId, of: Value, part: i64, [from, to]: [usize; 2], ranks: i64) -> Value {
         let parts = self.call(id, "aten.split.Tensor", &[of, Value::Int(part), Value::Int(from as i64)]);

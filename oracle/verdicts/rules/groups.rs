@@ -8,7 +8,7 @@
 
 use super::proved::Evaluated;
 use super::values::ValueResult;
-use super::{AnalyzedGraph, Checked, Code, Evidence, Stage};
+use super::{AnalyzedGraph, Checked, Code, Evidence, Finding, Stage};
 use crate::analysis::GroupName;
 use crate::graph::{Editor, Graph, NodeId, Value};
 use std::collections::BTreeMap;
@@ -146,11 +146,12 @@ pub(super) fn groups_kept(evidence: &Evidence) -> Checked {
     }
     let finding = |(node, (was, known), (is, others))| {
         let title = format!("{} meets other ranks than before", after.graph.name(node));
-        evidence
+        let finding = evidence
             .finding("rewrite/groups", Stage::After, title)
             .after_nodes(evidence, [node])
             .expected(format!("before, it is on group {was}, which has ranks {known:?}"))
-            .observed(format!("after, it is on group {is}, which has ranks {others:?}"))
+            .observed(format!("after, it is on group {is}, which has ranks {others:?}"));
+        Finding { is_cause: true, ..finding }
     };
     Checked::Findings(moved.into_iter().map(finding).collect())
 }
