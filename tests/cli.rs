@@ -78,12 +78,12 @@ fn run_then_check_of_the_pair_is_sound() {
 fn what_is_undecided_has_a_code() {
     let case = "tests/cases/bucket/rank_semantics_equal_choice_the_other_way.graph";
     let code = "values/trials-are-no-evidence";
-    let output = program(&["check", "bucketing", case, "--candidate", "reference", "--format", "json"]);
+    let output = program(&["check", "bucketing", case, "--format", "json"]);
     let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(report["reasons"][0]["code"], code, "{report:#}");
     let mut rules = report["rules"].as_array().unwrap().iter();
     assert_eq!(rules.find(|rule| rule["id"] == "rewrite/values").unwrap()["code"], code);
-    let output = program(&["check", "bucketing", case, "--candidate", "reference"]);
+    let output = program(&["check", "bucketing", case]);
     assert!(text(&output.stdout).contains(&format!(" [{code}]")), "{}", text(&output.stdout));
 }
 
@@ -256,9 +256,9 @@ fn a_world_of_too_many_ranks() {
         assert!(graph.contains(world));
         let path = scratch.write("t.json", graph.as_bytes());
         for command in [
-            &["check", "bucketing"][..],
-            &["check", "schedule"],
-            &["check", "memory"],
+            &["check", "bucketing", "--candidate", "reference"][..],
+            &["check", "schedule", "--candidate", "reference"],
+            &["check", "memory", "--candidate", "reference"],
             &["simulate"],
             &["fuzz", "bucketing", "--cases", "1", "--graph"],
         ] {
@@ -865,7 +865,7 @@ fn a_proof_says_what_it_supposes() {
         "world 2 ranks, groups dp = [0 1]\npass rewrite\n{right}--- after rank 0\n{right}--- after rank 1\n{wrong}"
     );
     std::fs::write(&path, case).unwrap();
-    let run = program(&["check", "rewrite", &path, "--candidate", "reference"]);
+    let run = program(&["check", "rewrite", &path]);
     assert_eq!(status(&run), 1, "{}{}", text(&run.stdout), text(&run.stderr));
     let told = text(&run.stdout);
     let proofs = told.lines().filter(|line| line.contains("proved at full size"));

@@ -50,7 +50,7 @@ fn no_command_waits_for_a_pipe() {
         (&["trace", &pipe][..], "is no regular file"),
         (&["watch", &pipe], "is no regular file"),
         (&["trace", &scratch.path("logs")], "no file of TORCH_TRACE here"),
-        (&["check", "repair", &graph, "--html", &pipe], "No such device"),
+        (&["check", "repair", &graph, "--candidate", "reference", "--html", &pipe], "No such device"),
         (&["show", &graph, "-o", &pipe], "No such device"),
         (&["convert", &graph, &pipe], "No such device"),
         (&["show", &graph, "-o", &scratch.path("logs")], "Is a directory"),
@@ -269,7 +269,7 @@ fn threads_have_a_limit() {
     let scratch = Scratch::new("threads");
     let graph = scratch.write("g.graph", GRAPH.as_bytes());
     let setup = "ulimit -v 4000000; export RAYON_NUM_THREADS=100000;";
-    let output = run_after(setup, &["check", "repair", &graph]);
+    let output = run_after(setup, &["check", "repair", &graph, "--candidate", "reference"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
 }
 
@@ -291,7 +291,7 @@ fn names_are_one_line_in_every_format() {
     let after = scratch.write("after.graph", body("abs").as_bytes());
     let page = scratch.path("page.html");
     let mut all: Vec<Vec<&str>> = vec![
-        vec!["check", "memory", &before],
+        vec!["check", "memory", &before, "--candidate", "reference"],
         vec!["check", "rewrite", &before, &after, "--verbose"],
         vec!["check", "schedule", &before, &after],
         vec!["check", "repair", &before, &after, "--html", &page],

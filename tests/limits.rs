@@ -233,7 +233,7 @@ fn small_inputs_need_little_memory() {
 
     let writes = list(8000, &|i| format!("v{i} = view(x, [2, 2])\nw{i} = add_(v{i}, 1)\n"));
     let path = folder.write("writes.graph", format!("x = input : f32[4]\n{writes}output x\n"));
-    let (status, text) = said(&[&"check", &"memory", &path, &"--verbose"]);
+    let (status, text) = said(&[&"check", &"memory", &path, &"--candidate", &"reference", &"--verbose"]);
     assert_eq!(status, Some(0), "{text}");
     assert!(text.contains("memory/estimators-agree: several estimates are not claimed"), "{text}");
 
@@ -260,7 +260,7 @@ fn small_inputs_need_little_memory() {
 fn a_world_without_ranks_and_seeds_without_end() {
     let folder = Folder::new("world");
     let path = folder.write("none.graph", format!("world 0 ranks, groups dp = [0 1]\n{GRAPH}"));
-    for arguments in [["check", "bucketing"].as_slice(), &["simulate"]] {
+    for arguments in [["check", "bucketing", "--candidate", "reference"].as_slice(), &["simulate"]] {
         let mut all: Vec<&dyn AsRef<OsStr>> =
             arguments.iter().map(|word| word as &dyn AsRef<OsStr>).collect();
         all.push(&path);
@@ -305,7 +305,7 @@ fn only_regular_files_are_read() {
         let all: [&[&dyn AsRef<OsStr>]; 5] = [
             &[&"show", &path],
             &[&"check", &"repair", &graph, &path],
-            &[&"check", &"memory", &graph, &"--order", &path],
+            &[&"check", &"memory", &graph, &"--candidate", &"reference", &"--order", &path],
             &[&"lifecycle", &path],
             &[&"fuzz", &"repair", &"--cases", &"1", &"--known", &path],
         ];

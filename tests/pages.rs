@@ -315,7 +315,9 @@ fn a_server_shows_a_folder_and_judges_what_is_sent() {
         assert_eq!(status, 200, "{path}");
         holds(&page);
     }
-    let (_, page) = server.get("/in/dependent_gathers.graph");
+    // Nothing is recorded in it: it is shown, and judged where an implementation is named.
+    assert!(!server.get("/in/dependent_gathers.graph").1.contains("<title>SOUND"));
+    let (_, page) = server.get("/in/dependent_gathers.graph?as=check&pass=bucketing&candidate=reference");
     assert!(page.contains("<title>SOUND"));
     let (_, page) = server.get("/in/dependent_gathers.graph?as=check&pass=bucketing&candidate=pr158663");
     assert!(page.contains("<title>VIOLATED"));

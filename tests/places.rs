@@ -89,7 +89,7 @@ fn a_fault_says_where() {
         "cycle.graph",
         b"x = input : f32[4]\na = add(x, b) : f32[4]\nb = relu(a) : f32[4]\noutput b\n",
     );
-    let (status, message) = said(&["check", "repair", &cycle]);
+    let (status, message) = said(&["check", "repair", &cycle, "--candidate", "reference"]);
     assert!(
         status == Some(2) && message.contains(&format!("{cycle}:2:1: the graph has a cycle")),
         "{message}"

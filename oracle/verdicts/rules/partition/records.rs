@@ -31,10 +31,17 @@ pub(super) fn metadata_true(evidence: &PartitionEvidence) -> Checked {
         };
     let raised = |side: &AnalyzedGraph| overlap::refused(side.graph, &side.ops, side.storages());
     let sized = |side: &AnalyzedGraph| resized(side.graph, &side.ops, side.storages());
+    // A view of something else than before may keep its record: who merges equal values does not look at their views.
+    let base_before = |name: &str| {
+        let (base, _) = joint.storages().base(joint.graph.find(name)?, 0)?;
+        Some(joint.graph.name(base))
+    };
     let apart = |side: &AnalyzedGraph| -> Vec<(NodeId, String)> {
         let found = recorded_apart(side.graph, &side.ops, side.storages()).into_iter();
-        let words = |base| format!("recorded in another storage than {}", side.graph.name(base));
-        found.map(|(id, base)| (id, words(base))).collect()
+        let named = found.map(|(id, base)| (id, side.graph.name(base)));
+        let same =
+            named.filter(|(id, base)| base_before(side.graph.name(*id)).is_none_or(|was| was == *base));
+        same.map(|(id, base)| (id, format!("recorded in another storage than {base}"))).collect()
     };
     let strayed = foreign(joint, &|_, _| false).into_iter().chain(raised(joint)).chain(sized(joint));
     let strayed = strayed.chain(apart(joint));
