@@ -262,7 +262,7 @@ impl<'g> Program<'g> {
             }
             (Some(Value::Node(node)), _) => {
                 let size = schema.param("group_size").and_then(given).and_then(int);
-                graph.group_of(node, size).and_then(|group| find(&group.name)).ok_or_else(|| {
+                graph.group_of(world, node, size).and_then(|group| find(&group.name)).ok_or_else(|| {
                     format!("which process group {} stands for is not recorded", graph.name(node))
                 })
             }

@@ -97,9 +97,9 @@ pub fn write_inside(folder: &Path, name: &str, bytes: impl AsRef<[u8]>) -> io::R
 pub fn folder_inside(folder: &Path, name: &str) -> io::Result<PathBuf> {
     let path = folder.join(name);
     match std::fs::create_dir(&path) {
-        Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(error),
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(error),
         Err(_) if !std::fs::symlink_metadata(&path)?.is_dir() => {
-            return Err(io::Error::new(ErrorKind::NotADirectory, format!("{name:?} is not a folder")));
+            Err(io::Error::new(ErrorKind::NotADirectory, format!("{name:?} is not a folder")))
         }
         _ => Ok(path),
     }

@@ -32,7 +32,7 @@ mod _oracle {
     };
 
     #[pymodule_init]
-    fn limit_threads(_: &pyo3::Bound<'_, pyo3::types::PyModule>) -> pyo3::PyResult<()> {
+    fn limit_threads(_module: &pyo3::Bound<'_, pyo3::types::PyModule>) -> pyo3::PyResult<()> {
         graph_oracle::threads::limit_pool();
         Ok(())
     }

@@ -220,7 +220,7 @@ pub(super) const EDITS: &[MathEdit] = &[
     }),
     edit("power", "a power is the next even or odd one", |call| {
         let (kind, number) = call.constant()?;
-        (kind == Binary::Pow).then(|| New::Argument("exponent", Value::Float(number + 1.0)))
+        (kind == Binary::Pow).then_some(New::Argument("exponent", Value::Float(number + 1.0)))
     }),
     edit("epsilon-dropped", "an epsilon is left out", |call| {
         let epsilon = call.epsilon()?;

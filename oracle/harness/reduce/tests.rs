@@ -95,7 +95,7 @@ fn a_budget_ends_it_with_the_best_so_far() {
 #[test]
 fn edits_take_empty_tensors() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../corpus/reducer/empty_tensors.graph");
-    let case = crate::format::text::parse(&std::fs::read(path).unwrap()).unwrap();
+    let case = crate::format::text::parse(std::fs::read(path).unwrap()).unwrap();
     let edits = edits::FAMILIES.iter().map(|family| (0..).map_while(|n| family(&case.graph, n)).count());
     assert!(edits.sum::<usize>() > 100);
 }

@@ -224,7 +224,7 @@ pub fn describe<'a>(graph: &'a Graph, ops: &Ops, node: NodeId) -> Option<Collect
         call.splits = sent.zip(expected).map(|(sent, expected)| [sent, expected]);
     }
     if let GroupName::Node(node) = call.group
-        && let Some(group) = graph.group_of(node, call.group_size)
+        && let Some(group) = graph.group_of(&graph.world, node, call.group_size)
     {
         call.group = GroupName::Text(&group.name);
     }

@@ -1,5 +1,5 @@
-//! What values share: the pairs among many that share a byte, and small questions behind
-//! [`Storages`](super::storages::Storages), as far as an operator's kind and its schema say.
+//! What values share: the pairs among many that share a byte, and small questions behind [`Storages`], as far as an
+//! operator's kind and its schema say.
 
 use super::bytes::{ByteSet, Overlap, meeting};
 use super::storages::{Part, Sharing, StorageIndex, Storages};

@@ -727,18 +727,18 @@ impl Graph {
         !self.exprs.is_empty()
     }
 
-    /// The group of the world that a node stands for, as in a graph compiled on one rank for all: the one that its
+    /// The group of a world that a node stands for, as in a graph compiled on one rank for all: the one that its
     /// record or its name says, or the only one, if it has as many ranks as the call that takes the node states.
-    pub fn group_of(&self, node: NodeId, size: Option<i64>) -> Option<&Group> {
+    pub fn group_of<'w>(&self, world: &'w World, node: NodeId, size: Option<i64>) -> Option<&'w Group> {
         let recorded = match self.nodes.get(node.index())?.out {
-            Out::Other(text) => self.world.group(self.text(text)),
+            Out::Other(text) => world.group(self.text(text)),
             _ => None,
         };
-        let only = || match &self.world.groups[..] {
+        let only = || match &world.groups[..] {
             [only] if size.is_none_or(|size| size == i64::from(only.size)) => Some(only),
             _ => None,
         };
-        recorded.or_else(|| self.world.group(self.name(node))).or_else(only)
+        recorded.or_else(|| world.group(self.name(node))).or_else(only)
     }
 
     /// The body that an attribute of the module holds.

@@ -92,11 +92,9 @@ impl Modules {
     /// Drops the tensors and objects that backward no longer reads, once the communication is gone whose result
     /// nothing needs. (PyTorch keeps them: by then its signatures are made.)
     pub fn drop_unread(&mut self, joint: &Joint, strategy: &dyn Strategy) {
-        let mut backward = self.backward.clone();
-        backward.eliminate(joint, |id| joint.survives(id) && !joint.target(id).wait);
         let mut read = FixedBitSet::with_capacity(joint.graph.len());
-        super::joint::nodes_of(&backward.outputs).for_each(|id| read.insert(id.index()));
-        for id in backward.computed(joint).ones() {
+        super::joint::nodes_of(&self.backward.outputs).for_each(|id| read.insert(id.index()));
+        for id in self.backward.computed(joint).ones() {
             joint.edges.inputs(NodeId(id as u32)).iter().for_each(|input| read.insert(input.index()));
         }
         let Saved { values, objects, symbols } = &self.saved;
@@ -114,7 +112,6 @@ impl Modules {
             |id: &NodeId| strategy.bound_symbol(joint, *id).is_some_and(|name| sized.contains(name));
         unread.extend(symbols.iter().copied().filter(|id| is_unread(id) && !is_bound(id)));
         self.saved.retain(|id| !unread.contains(&id));
-        self.backward = backward;
         self.backward.inputs.retain(|id| !unread.contains(id));
         self.backward.list.retain(|id| !unread.contains(id));
         let mut own = joint.forward_outputs.len();

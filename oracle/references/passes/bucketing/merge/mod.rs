@@ -127,7 +127,7 @@ impl<'a> Merging<'a> {
         let graph = self.editor.graph();
         let group = match member.group {
             Group::Name(name) => graph.world.group(graph.text(name)),
-            Group::Node(node) => graph.group_of(node, member.group_size),
+            Group::Node(node) => graph.group_of(&graph.world, node, member.group_size),
         };
         let name = group.map_or(member.group.name(graph), |group| &group.name);
         let recorded = group.and_then(|group| group.recorded_rank);
