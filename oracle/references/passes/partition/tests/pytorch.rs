@@ -68,15 +68,20 @@ fn hands_over_in_flight(forward: &[String], backward: &[String]) -> bool {
     inputs.iter().any(|input| forward.iter().any(|line| launches(line, input)))
 }
 
-/// Whether backward has a saved input that nothing reads: what only dropped communication read, which PyTorch keeps.
+/// Whether backward has a saved input that no result and no effect needs: what only dropped communication read, which
+/// PyTorch keeps.
 fn saves_unread(backward: &[String]) -> bool {
-    let inputs = backward.iter().filter_map(|line| Some(line.split_once(" placeholder")?.0));
     let is_word = |c: char| c.is_alphanumeric() || c == '_';
-    let reads = |line: &String, input: &str| {
-        line.split('%').skip(1).any(|rest| rest.split(|c| !is_word(c)).next() == Some(input))
-    };
-    let mut saved = inputs.filter(|input| !input.starts_with("tangents"));
-    saved.any(|input| !backward.iter().any(|line| reads(line, input)))
+    let mut read: Vec<&str> = Vec::new();
+    for line in backward.iter().rev() {
+        let acts = ["return", "_c10d_functional", "copy_", "assert"].iter().any(|word| line.contains(word));
+        let name = line.split(' ').next().unwrap_or_default();
+        if acts || read.contains(&name) {
+            read.extend(line.split('%').skip(1).filter_map(|rest| rest.split(|c| !is_word(c)).next()));
+        }
+    }
+    let inputs = backward.iter().filter_map(|line| Some(line.split_once(" placeholder")?.0));
+    inputs.filter(|input| !input.starts_with("tangents")).any(|input| !read.contains(&input))
 }
 
 fn lines() -> String {
