@@ -78,7 +78,7 @@ pub struct Elsewhere {
 }
 
 /// Nodes with results that are recorded in a storage in which other memory was recorded before, in list order.
-/// `storages` are those at run time. Views are the business of [`recorded_apart`].
+/// `storages` are those at run time. Whether a view was recorded on the storage of its base is not looked at.
 pub fn recorded_elsewhere(graph: &Graph, storages: &Storages) -> Vec<(NodeId, Elsewhere)> {
     let mut first: FxHashMap<StorageId, (StorageIndex, NodeId, usize)> = FxHashMap::default();
     let mut found = Vec::new();
@@ -99,24 +99,6 @@ pub fn recorded_elsewhere(graph: &Graph, storages: &Storages) -> Vec<(NodeId, El
     }
     found.dedup_by_key(|(node, _)| *node);
     found
-}
-
-/// Views that are recorded in another storage than what they are a view of, in list order, each with that. `storages` are
-/// those at run time. Nothing is said where one of the two records no storage.
-pub fn recorded_apart(graph: &Graph, ops: &Ops, storages: &Storages) -> Vec<(NodeId, NodeId)> {
-    let recorded = |(node, place)| graph.tensor(storages.tensor(node, place)?).storage;
-    let base = |node: NodeId| {
-        let mut places =
-            (0..storages.places(node)).filter_map(|place| Some((place, storages.base(node, place)?)));
-        places.find(|&(place, base)| {
-            recorded((node, place)).zip(recorded(base)).is_some_and(|(own, other)| own != other)
-        })
-    };
-    let is_view = |id: &NodeId| {
-        let info = ops.call(graph, *id);
-        info.is_some_and(|info| matches!(info.kind, Kind::View(_) | Kind::GetItem))
-    };
-    graph.ids().filter(is_view).filter_map(|id| Some((id, base(id)?.1.0))).collect()
 }
 
 /// Results whose recorded storage has another size than follows, or begins elsewhere in it, in list order, each with

@@ -11,22 +11,35 @@
 //! A call stays as it is where its sizes or its group are not known, or its results are taken as a whole; so do the forms
 //! with scales.
 
-use crate::graph::{Editor, Graph, NodeId, Op, Out, Tags, Value};
+use super::edges::Edges;
+use crate::graph::{Editor, Graph, NodeId, Op, Out, Tags, Tensor, Value};
 use crate::ops::Ops;
-use crate::ops::shape::complete;
+use crate::ops::shape::{check, complete};
 
 const GATHER: &str = "symm_mem.fused_all_gather_matmul.default";
 const SCATTER: &str = "symm_mem.fused_matmul_reduce_scatter.default";
 
-/// The graph with such calls written out; `None` where there are none.
+fn is_fused(graph: &Graph, id: NodeId) -> bool {
+    graph.node(id).op == Op::Call && [GATHER, SCATTER].contains(&graph.target(id))
+}
+
+/// Whether a graph has such calls.
+pub fn has_calls(graph: &Graph) -> bool {
+    graph.ids().any(|id| is_fused(graph, id))
+}
+
+/// The graph with such calls written out; `None` where there are none. A call whose record, or an item of it, does not fit
+/// stays, so that the fault is found.
 pub fn written_out(graph: &Graph) -> Option<Graph> {
-    let is_fused =
-        |id: &NodeId| graph.node(*id).op == Op::Call && [GATHER, SCATTER].contains(&graph.target(*id));
-    let calls: Vec<NodeId> = graph.ids().filter(is_fused).collect();
-    if calls.is_empty() {
+    if !has_calls(graph) {
         return None;
     }
-    let mut fused = Fused { ops: Ops::of(graph), editor: Editor::new(graph) };
+    let (ops, edges) = (Ops::of(graph), Edges::new(graph));
+    let fits = |&id: &NodeId| {
+        std::iter::once(&id).chain(edges.users(id)).all(|&id| check(graph, &ops, id).is_empty())
+    };
+    let calls: Vec<NodeId> = graph.ids().filter(|&id| is_fused(graph, id)).filter(fits).collect();
+    let mut fused = Fused { ops, editor: Editor::new(graph) };
     let mut is_changed = false;
     for id in calls {
         let first = fused.editor.graph().len();
@@ -135,6 +148,17 @@ impl Fused {
         let products: Vec<(NodeId, usize)> = products?.into_iter().flatten().collect();
         let is_last = dim + 1 == sizes.len();
         if products.iter().any(|&(_, at)| at >= others.len()) || sizes[0] == 0 || (dim != 0 && !is_last) {
+            return None;
+        }
+        let Value::Node(shard) = a else { return None };
+        let graph = self.editor.graph();
+        let mut expected = sizes.clone();
+        expected[dim] = expected[dim].checked_mul(ranks)?;
+        let dtype = graph.tensor_of(shard)?.dtype;
+        let fits = |recorded: Option<&Tensor>| {
+            recorded.is_none_or(|it| it.dtype == dtype && graph.sizes(it.shape).as_ref() == Some(&expected))
+        };
+        if !fits(graph.tensor_at(id, 0)) || !gathered.iter().all(|&item| fits(graph.tensor_of(item))) {
             return None;
         }
         let mut whole = self.call(id, "symm_mem.all_gather.default", &[a, group]);

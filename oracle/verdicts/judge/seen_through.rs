@@ -127,7 +127,8 @@ pub(super) fn seen_through(
     let all = || std::iter::once(before).chain(outcomes.iter().map(|(_, outcome)| &outcome.repaired));
     // Partitions and schedules are compared call by call.
     let is_rewrite = row.gives == Gives::Graph && row.compares_values;
-    if all().any(bodies::has_bodies)
+    let is_written_otherwise = |graph: &Graph| bodies::has_bodies(graph) || fused::has_calls(graph);
+    if all().any(is_written_otherwise)
         && (!input_faults(before, pass).is_empty()
             || outcomes.iter().any(|(_, outcome)| is_malformed(&outcome.repaired)))
     {
@@ -142,7 +143,7 @@ pub(super) fn seen_through(
         });
     }
     let written = |graph: &Graph| {
-        let fused = is_rewrite.then(|| fused::written_out(graph)).flatten();
+        let fused = (pass == PassKind::Rewrite).then(|| fused::written_out(graph)).flatten();
         let graph = fused.as_ref().unwrap_or(graph);
         let functional = is_rewrite.then(|| functionalized::written_out(graph)).flatten();
         written_lists::with_items(functional.as_ref().unwrap_or(graph)).or(functional).or(fused)

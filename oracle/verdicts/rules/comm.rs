@@ -378,7 +378,9 @@ fn launched_alike(evidence: &Evidence) -> Checked {
         }
     }
     let mut unknown = None;
-    for outcome in &evidence.ranks {
+    // Where all ranks are given, they are simulated with their partners.
+    let is_whole = world.ranks.is_some_and(|ranks| (0..ranks).all(|rank| by_rank.contains_key(&rank)));
+    for outcome in evidence.ranks.iter().filter(|_| !is_whole) {
         let partner = |group: &str, peer: i64| {
             let group = world.group(group)?;
             let (instance, own) = group.instance_of(outcome.rank)?;

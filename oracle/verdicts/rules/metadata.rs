@@ -3,7 +3,7 @@
 use super::sizes::{self, Sized, Sizes};
 use super::{AnalyzedGraph, Checked, Code, Evidence, Reason, Stage, overlap};
 use crate::analysis::computed;
-use crate::analysis::disagreements::{Elsewhere, recorded_apart, recorded_elsewhere, resized};
+use crate::analysis::disagreements::{Elsewhere, recorded_elsewhere, resized};
 use crate::analysis::storages::StorageIndex;
 use crate::graph::{Graph, NodeId};
 use crate::ops::shape;
@@ -84,24 +84,6 @@ pub(super) fn metadata_true(evidence: &Evidence) -> Checked {
                 .fact(format!("{name} calls {}", after.graph.target(id)))
                 .expected("tensors are recorded in one storage where they share memory")
                 .observed(format!("{name} shares none with {other_name}")),
-        );
-    }
-    let apart = |side: &AnalyzedGraph| recorded_apart(side.graph, &side.ops, side.storages());
-    for (id, base) in new_faults(evidence, apart) {
-        // A view of something else than before may keep its record: who replaces a value does not look at its views.
-        let was_of = |twin| before.storages().base(twin, 0).and_then(|(base, _)| c.after_of[base.index()]);
-        if c.before_of[id.index()].is_some_and(|twin| was_of(twin) != Some(base)) {
-            continue;
-        }
-        let (name, base_name) = (after.graph.name(id), after.graph.name(base));
-        let title = format!("{name} is recorded in another storage than {base_name}");
-        findings.push(
-            evidence
-                .finding("rewrite/metadata", Stage::After, title)
-                .after_nodes(evidence, [id, base])
-                .fact(format!("{name} calls {}", after.graph.target(id)))
-                .expected("a view is recorded in the storage of what it is a view of")
-                .observed(format!("{name} is a view of {base_name}, and is recorded in memory of its own")),
         );
     }
     for (id, why) in new_faults(evidence, |side| resized(side.graph, &side.ops, side.storages())) {

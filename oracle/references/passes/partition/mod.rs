@@ -413,7 +413,6 @@ impl Run<'_> {
         if tagged || self.method != Method::Default {
             order::mimic_autograd(joint, self.strategy, &mut modules.backward);
         }
-        modules.drop_unread(joint, self.strategy);
         order::raise_getitems(joint, &mut modules.forward);
         order::raise_getitems(joint, &mut modules.backward);
         modules.forward = self.strategy.finish(joint, modules.forward);

@@ -88,45 +88,6 @@ pub struct Modules {
     pub saved: Saved,
 }
 
-impl Modules {
-    /// Drops the tensors and objects that backward no longer reads, once the communication is gone whose result
-    /// nothing needs. (PyTorch keeps them: by then its signatures are made.)
-    pub fn drop_unread(&mut self, joint: &Joint, strategy: &dyn Strategy) {
-        let mut backward = self.backward.clone();
-        backward.eliminate(joint, |id| joint.survives(id));
-        let mut read = FixedBitSet::with_capacity(joint.graph.len());
-        super::joint::nodes_of(&backward.outputs).for_each(|id| read.insert(id.index()));
-        for id in backward.computed(joint).ones() {
-            joint.edges.inputs(NodeId(id as u32)).iter().for_each(|input| read.insert(input.index()));
-        }
-        let Saved { values, objects, symbols } = &self.saved;
-        let is_unread = |id: &NodeId| !read.contains(id.index()) && strategy.drops_unread(joint, *id);
-        let mut unread: FxHashSet<NodeId> = values.iter().chain(objects).copied().filter(is_unread).collect();
-        // Of the symbols those stay that the sizes of what stays speak of.
-        let derived = symbols.iter().filter(|&&id| strategy.bound_symbol(joint, id).is_none());
-        let sized = values.iter().chain(derived).copied().filter(|id| !is_unread(id));
-        let sized = sized.chain(joint.with_role(Role::Tangent)).flat_map(|id| free_symbols(joint, id));
-        let sized: FxHashSet<&str> = sized.collect();
-        let is_bound =
-            |id: &NodeId| strategy.bound_symbol(joint, *id).is_some_and(|name| sized.contains(name));
-        unread.extend(symbols.iter().copied().filter(|id| is_unread(id) && !is_bound(id)));
-        if unread.is_empty() {
-            return;
-        }
-        self.saved.retain(|id| !unread.contains(&id));
-        self.backward = backward;
-        self.backward.inputs.retain(|id| !unread.contains(id));
-        self.backward.list.retain(|id| !unread.contains(id));
-        let mut own = joint.forward_outputs.len();
-        self.forward.outputs.retain(|value| {
-            let is_saved = own == 0;
-            own = own.saturating_sub(1);
-            !(is_saved && matches!(value, Value::Node(id) if unread.contains(id)))
-        });
-        self.forward.eliminate(joint, |id| joint.survives(id));
-    }
-}
-
 /// Cuts `joint` at the saved values.
 pub fn extract_modules(
     joint: &Joint,

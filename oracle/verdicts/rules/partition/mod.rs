@@ -200,8 +200,8 @@ pub static CATALOGUE: &[Rule<Partitions>] = &[
         passes: PARTITION,
         statement: "The recorded result of every node of both parts is what its operator makes of its inputs, on their \
                     device or the one that it names, and is recorded in no other memory's storage, and in one as large \
-                    as it takes, as far as it is so in the joint graph; where a node takes the same as there, it is recorded as there. Where storages are \
-                    recorded, a view is recorded in that of what it is a view of.",
+                    as it takes, as far as it is so in the joint graph; where a node takes the same as there, it is recorded as there. A view may be \
+                    recorded in a storage of its own.",
         reason: "Later passes trust the metadata.",
         check: records::metadata_true,
     },
@@ -276,7 +276,8 @@ pub static CATALOGUE: &[Rule<Partitions>] = &[
         severity: Severity::Policy,
         passes: PARTITION,
         statement: "From each saved value a path leads to a result or an effect of backward, or, where communication for \
-                    nothing is not ruled out, to its communication. A symbol may be the size of an input instead.",
+                    nothing is not ruled out, to communication, also to such that backward runs no longer. A symbol may be the \
+                    size of an input instead.",
         reason: "It would be kept for nothing.",
         check: saved::no_dead_saved,
     },

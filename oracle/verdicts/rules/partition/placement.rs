@@ -129,10 +129,10 @@ fn equal_in_backward(evidence: &PartitionEvidence) -> FxHashMap<NodeId, bool> {
     ids().map(|id| (id, kept.contains(&joint.of[id.index()]))).collect()
 }
 
-/// Whether a node changes what is outside it: it writes an argument, or has an effect that is neither communication
-/// nor an assertion.
+/// Whether a node changes what is outside it: it writes an argument, sends a message, or has an effect that is neither
+/// communication nor an assertion.
 fn changes_state(info: &OpInfo) -> bool {
-    let communicates = info.collective().is_some() || info.kind == Kind::Wait;
+    let communicates = info.collective().is_some_and(|kind| !kind.is_message()) || info.kind == Kind::Wait;
     info.writes() || (info.effect && !communicates && !info.asserts() && !info.is_random())
 }
 

@@ -4,7 +4,7 @@ use super::super::metadata::strides_not_recorded;
 use super::super::sizes::{self, Sized, Sizes};
 use super::super::{Checked, device, overlap};
 use super::evidence::PartitionEvidence;
-use crate::analysis::disagreements::{Elsewhere, recorded_apart, recorded_elsewhere, resized};
+use crate::analysis::disagreements::{Elsewhere, recorded_elsewhere, resized};
 use crate::analysis::fault::FaultKind;
 use crate::graph::{Dim, Graph, NodeId, Op, StorageId, Value};
 use crate::rules::AnalyzedGraph;
@@ -31,20 +31,7 @@ pub(super) fn metadata_true(evidence: &PartitionEvidence) -> Checked {
         };
     let raised = |side: &AnalyzedGraph| overlap::refused(side.graph, &side.ops, side.storages());
     let sized = |side: &AnalyzedGraph| resized(side.graph, &side.ops, side.storages());
-    // A view of something else than before may keep its record: who merges equal values does not look at their views.
-    let base_before = |name: &str| {
-        let (base, _) = joint.storages().base(joint.graph.find(name)?, 0)?;
-        Some(joint.graph.name(base))
-    };
-    let apart = |side: &AnalyzedGraph| -> Vec<(NodeId, String)> {
-        let found = recorded_apart(side.graph, &side.ops, side.storages()).into_iter();
-        let named = found.map(|(id, base)| (id, side.graph.name(base)));
-        let same =
-            named.filter(|(id, base)| base_before(side.graph.name(*id)).is_none_or(|was| was == *base));
-        same.map(|(id, base)| (id, format!("recorded in another storage than {base}"))).collect()
-    };
     let strayed = foreign(joint, &|_, _| false).into_iter().chain(raised(joint)).chain(sized(joint));
-    let strayed = strayed.chain(apart(joint));
     let known: FxHashSet<NodeId> = shapes(joint).into_iter().chain(strayed).map(|(node, _)| node).collect();
     let mut findings = Vec::new();
     let mut doubt = None;
@@ -81,7 +68,6 @@ pub(super) fn metadata_true(evidence: &PartitionEvidence) -> Checked {
             .into_iter()
             .chain(foreign(side, &share))
             .chain(confused)
-            .chain(apart(side))
             .chain(raised(side))
             .chain(sized(side));
         for (id, text) in all {

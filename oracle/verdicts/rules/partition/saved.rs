@@ -160,6 +160,29 @@ fn least_bytes(evidence: &PartitionEvidence, fixed: &FxHashSet<NodeId>) -> Optio
     network.max_flow(source, sink).value.and_then(|flow| i64::try_from(flow).ok())
 }
 
+/// Whether a value is kept for communication in backward whose result nobody needs, itself or as one of equal values of
+/// which one is left for all. PyTorch's partitions keep a wait that nobody reads, of whatever it waits for, or drop it
+/// when the signature stands already.
+fn serves_dead_communication(evidence: &PartitionEvidence, id: NodeId) -> bool {
+    let joint = &evidence.joint;
+    let mut seen = FxHashSet::default();
+    let mut stack = vec![id];
+    while let Some(at) = stack.pop() {
+        let twins = evidence.equal_nodes(at).iter();
+        for &user in twins.flat_map(|&twin| joint.edges.users(twin)) {
+            if !seen.insert(user) {
+                continue;
+            }
+            let communicates = joint.collectives.launch_at(user).is_some() || joint.is_wait(user);
+            if communicates && !evidence.runs_in_backward(user) {
+                return true;
+            }
+            stack.push(user);
+        }
+    }
+    false
+}
+
 /// Nothing is saved in vain. Backward uses what its results and effects need, the symbols in the sizes of its inputs,
 /// and, where communication for nothing is not ruled out, what its communication reads.
 pub(super) fn no_dead_saved(evidence: &PartitionEvidence) -> Checked {
@@ -180,6 +203,10 @@ pub(super) fn no_dead_saved(evidence: &PartitionEvidence) -> Checked {
         let input = if saved.class == ValueClass::Generator { states.next() } else { saved.backward };
         let Some(input) = input.filter(|input| !used[input.index()]) else { continue };
         if bare_symbol(graph, input).is_some_and(|symbol| symbols.contains(symbol)) {
+            continue;
+        }
+        let excused = !evidence.config.promises.no_dead_collectives;
+        if excused && saved.joint.is_some_and(|id| serves_dead_communication(evidence, id)) {
             continue;
         }
         let name = saved.name.as_str();

@@ -129,6 +129,10 @@ impl PartitionValues {
 /// Whether every output, and everything written, has equal terms.
 fn structure(evidence: &PartitionEvidence) -> Option<Result<String, Reason>> {
     let computed_otherwise = |why: String| Some(Err(Code::ComputedOtherwise.because(why)));
+    let sends = |side: &AnalyzedGraph| side.collectives.calls.iter().any(|call| call.kind.is_message());
+    if sends(&evidence.joint) || evidence.parts().into_iter().any(|(side, _)| sends(side)) {
+        return computed_otherwise("messages are no outputs, and structure does not compare them".into());
+    }
     let (joint, composed) = evidence.terms()?;
     if joint.returned.len() != composed.returned.len() {
         return computed_otherwise("the numbers of outputs differ".into());
