@@ -110,7 +110,8 @@ impl<'o> Measured<'o> {
             1 => "1 fault".to_string(),
             faults => format!("{faults} faults"),
         };
-        let _ = writeln!(text, "device {number}: {found} in {} events", device.events);
+        let failed = if device.out_of_memory.is_empty() { "" } else { ", but it ran out of memory" };
+        let _ = writeln!(text, "device {number}: {found} in {} events{failed}", device.events);
         let mut row = |name: &str, peak: Peak, event: bool| {
             let place = match peak.event {
                 Some(at) => format!("event {at} ({})", self.event(i, at).1),
