@@ -12,7 +12,7 @@
 //! with scales.
 
 use super::edges::Edges;
-use crate::graph::{Editor, Graph, NodeId, Op, Out, Tags, Tensor, Value};
+use crate::graph::{Editor, Graph, NodeId, Op, Out, Tags, TensorId, Value};
 use crate::ops::Ops;
 use crate::ops::shape::{check, complete};
 
@@ -150,15 +150,32 @@ impl Fused {
         if products.iter().any(|&(_, at)| at >= others.len()) || sizes[0] == 0 || (dim != 0 && !is_last) {
             return None;
         }
+        // What is recorded of the call and of its items must be what they are written as.
         let Value::Node(shard) = a else { return None };
         let graph = self.editor.graph();
-        let mut expected = sizes.clone();
-        expected[dim] = expected[dim].checked_mul(ranks)?;
         let dtype = graph.tensor_of(shard)?.dtype;
-        let fits = |recorded: Option<&Tensor>| {
-            recorded.is_none_or(|it| it.dtype == dtype && graph.sizes(it.shape).as_ref() == Some(&expected))
+        let mut rows = sizes.clone();
+        rows[dim] = rows[dim].checked_mul(ranks)?;
+        let product = |other: &Value| {
+            let Value::Node(other) = *other else { return None };
+            let mut sizes = rows.clone();
+            *sizes.last_mut()? = *graph.sizes(graph.tensor_of(other)?.shape)?.last()?;
+            Some(sizes)
         };
-        if !fits(graph.tensor_at(id, 0)) || !gathered.iter().all(|&item| fits(graph.tensor_of(item))) {
+        let of_products: Vec<Vec<i64>> = others.iter().map(product).collect::<Option<_>>()?;
+        let of_all: Vec<Vec<i64>> = std::iter::once(rows).chain(of_products.iter().cloned()).collect();
+        let fits = |id: NodeId, sizes: &[Vec<i64>]| {
+            let recorded = graph.tensors_of(graph.node(id).out);
+            let is_so = |(tensor, sizes): (&TensorId, &Vec<i64>)| {
+                let tensor = graph.tensor(*tensor);
+                tensor.dtype == dtype && graph.sizes(tensor.shape).as_ref() == Some(sizes)
+            };
+            recorded.is_empty() || (recorded.len() == sizes.len() && recorded.iter().zip(sizes).all(is_so))
+        };
+        if !fits(id, &of_all)
+            || !gathered.iter().all(|&item| fits(item, &of_all[..1]))
+            || !lists.iter().all(|&list| fits(list, &of_products))
+        {
             return None;
         }
         let mut whole = self.call(id, "symm_mem.all_gather.default", &[a, group]);
