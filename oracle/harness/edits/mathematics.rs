@@ -98,10 +98,10 @@ pub(super) const EDITS: &[MathEdit] = &[
     edit("sub-as-add", "a difference is a sum", |call| call.swapped(&[("sub", "add")])),
     edit("mul-as-add", "a product is a sum", |call| call.swapped(&[("mul", "add")])),
     edit("mul-as-div", "a product is a quotient", |call| {
-        call.swapped(&[("mul", "div")]).filter(|_| call.is_float())
+        call.swapped(&[("mul", "div")]).filter(|_| call.is_float() && !call.is_by_one())
     }),
     edit("div-as-mul", "a quotient is a product", |call| {
-        call.swapped(&[("div", "mul")]).filter(|_| call.is_short())
+        call.swapped(&[("div", "mul")]).filter(|_| call.is_short() && !call.is_by_one())
     }),
     edit("maximum-as-minimum", "a maximum is a minimum, or the other way round", |call| {
         call.swapped(&[("maximum", "minimum"), ("minimum", "maximum")])
@@ -437,6 +437,10 @@ impl<'r, 'g> Call<'r, 'g> {
             _ => return None,
         };
         (number.is_finite() && self.is_short() && self.is_float()).then_some((kind, number))
+    }
+
+    fn is_by_one(&self) -> bool {
+        self.constant().is_some_and(|(_, number)| number.abs() == 1.0)
     }
 
     fn epsilon(&self) -> Option<f64> {

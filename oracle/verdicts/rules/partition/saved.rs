@@ -5,7 +5,6 @@ use super::boundary::{bare_symbol, symbols_in};
 use super::config::Method;
 use super::evidence::{BackwardInput, CutNetwork, PartitionEvidence, Saved, ValueClass, class_of};
 use super::flow::{Network, UNLIMITED};
-use super::placement::inputs_named;
 use crate::analysis::storages::StorageIndex;
 use crate::case::covered;
 use crate::graph::{NodeId, Op, Value};
@@ -197,11 +196,9 @@ pub(super) fn no_dead_saved(evidence: &PartitionEvidence) -> Checked {
     }
     let symbols: FxHashSet<&str> =
         evidence.backward_inputs.iter().flat_map(|&(id, _)| symbols_in(graph, id)).collect();
-    let mut states = inputs_named(graph, &["rng_state_output_"]).into_iter();
     let mut findings = Vec::new();
     for saved in &evidence.saved {
-        let input = if saved.class == ValueClass::Generator { states.next() } else { saved.backward };
-        let Some(input) = input.filter(|input| !used[input.index()]) else { continue };
+        let Some(input) = saved.backward.filter(|input| !used[input.index()]) else { continue };
         if bare_symbol(graph, input).is_some_and(|symbol| symbols.contains(symbol)) {
             continue;
         }
