@@ -275,9 +275,7 @@ pub static CATALOGUE: &[Rule<Partitions>] = &[
         id: "partition/no-dead-saved",
         severity: Severity::Policy,
         passes: PARTITION,
-        statement: "From each saved value a path leads to a result or an effect of backward, or, where communication for \
-                    nothing is not ruled out, to communication, also to such that backward runs no longer. A symbol may be the \
-                    size of an input instead.",
+        statement: "From each saved value a path leads to a result or an effect of backward.",
         reason: "It would be kept for nothing.",
         check: saved::no_dead_saved,
     },

@@ -1,7 +1,6 @@
 //! How much is saved: bytes by storage, what no partition can do without, cuts and budgets.
 
 use super::super::Checked;
-use super::boundary::{bare_symbol, symbols_in};
 use super::config::Method;
 use super::evidence::{BackwardInput, CutNetwork, PartitionEvidence, Saved, ValueClass, class_of};
 use super::flow::{Network, UNLIMITED};
@@ -182,34 +181,23 @@ fn serves_dead_communication(evidence: &PartitionEvidence, id: NodeId) -> bool {
     false
 }
 
-/// Nothing is saved in vain. Backward uses what its results and effects need, the symbols in the sizes of its inputs,
-/// and, where communication for nothing is not ruled out, what its communication reads.
+/// Nothing is saved in vain. What only communication reads that is itself in vain is left to
+/// `comm/no-dead-collective`.
 pub(super) fn no_dead_saved(evidence: &PartitionEvidence) -> Checked {
-    let side = &evidence.backward;
-    let (graph, mut used) = (side.graph, evidence.live_backward.clone());
-    let communicates = |id: NodeId| side.collectives.launch_at(id).is_some() || side.is_wait(id);
-    for id in graph.ids().rev().filter(|_| !evidence.config.promises.no_dead_collectives) {
-        if used[id.index()] || communicates(id) {
-            used[id.index()] = true;
-            side.edges.inputs(id).iter().for_each(|input| used[input.index()] = true);
-        }
-    }
-    let symbols: FxHashSet<&str> =
-        evidence.backward_inputs.iter().flat_map(|&(id, _)| symbols_in(graph, id)).collect();
     let mut findings = Vec::new();
-    for saved in &evidence.saved {
-        let Some(input) = saved.backward.filter(|input| !used[input.index()]) else { continue };
-        if bare_symbol(graph, input).is_some_and(|symbol| symbols.contains(symbol)) {
+    for saved in evidence.saved.iter().filter(|saved| saved.class != ValueClass::Symbol) {
+        let Some(input) = saved.backward.filter(|input| !evidence.live_backward[input.index()]) else {
             continue;
-        }
+        };
         let excused = !evidence.config.promises.no_dead_collectives;
         if excused && saved.joint.is_some_and(|id| serves_dead_communication(evidence, id)) {
             continue;
         }
         let name = saved.name.as_str();
-        let users: Vec<&str> = side.edges.users(input).iter().map(|&id| graph.name(id)).collect();
+        let users: Vec<&str> =
+            evidence.backward.edges.users(input).iter().map(|&id| evidence.backward.graph.name(id)).collect();
         let read = match users.is_empty() {
-            true => "nothing there reads it".to_string(),
+            true => "nobody there reads it".to_string(),
             false => {
                 format!("{} read it, and nothing that backward returns or does needs them", users.join(", "))
             }
