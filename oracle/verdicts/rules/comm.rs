@@ -378,9 +378,10 @@ fn launched_alike(evidence: &Evidence) -> Checked {
         }
     }
     let mut unknown = None;
-    // Where all ranks are given, they are simulated with their partners.
+    // Where all ranks are given, each message is simulated with its partner, and none is compared with the graph before.
     let is_whole = world.ranks.is_some_and(|ranks| (0..ranks).all(|rank| by_rank.contains_key(&rank)));
-    for outcome in evidence.ranks.iter().filter(|_| !is_whole) {
+    let lacks_partners = if is_whole { &[][..] } else { &evidence.ranks[..] };
+    for outcome in lacks_partners {
         let partner = |group: &str, peer: i64| {
             let group = world.group(group)?;
             let (instance, own) = group.instance_of(outcome.rank)?;
