@@ -25,6 +25,7 @@ PROJECT = pathlib.Path(__file__).resolve().parent.parent
 HOSTILE = "<b a=\"'&]]>|`@u`%25\x1b[31m\x07\r\n::error::x\n##[error]y {0}[a](1) \u202e\ufffeé,:"
 JOINT = "corpus/real/partition/small_gpt_joint.json.gz"
 BUCKETS = "corpus/dependent_gathers.graph"
+UNDECIDED = "tests/cases/bucket/rank_semantics_equal_choice_the_other_way.graph"
 
 
 def hostile_graph(op):
@@ -171,10 +172,10 @@ class Validation:
         log = scratch / "action.sarif"
         for arguments, allow, status, written in [
             (f"check bucketing {BUCKETS} --candidate pr158663", "false", 1, True),
-            (f"check\nbucketing\n{BUCKETS}\n", "false", 0, True),
+            (f"check\nbucketing\n{BUCKETS}\n--candidate\nreference\n", "false", 0, True),
             ("check bucketing nobody.graph", "false", 2, False),
-            ("check bucketing tests/cases/bucket/rank_semantics_equal_choice_the_other_way.graph", "false", 3, True),
-            ("check bucketing tests/cases/bucket/rank_semantics_equal_choice_the_other_way.graph", "true", 0, True),
+            (f"check bucketing {UNDECIDED}", "false", 3, True),
+            (f"check bucketing {UNDECIDED}", "true", 0, True),
         ]:
             log.unlink(missing_ok=True)
             output = scratch / "output"
@@ -195,7 +196,6 @@ class Validation:
 def check(validation, scratch):
     write = lambda name, value: (scratch / name).write_text(json.dumps(value)) and str(scratch / name)
     before, after = write("be fore,:%.json", hostile_graph("sum")), write("after.json", hostile_graph("max"))
-    undecided = "tests/cases/bucket/rank_semantics_equal_choice_the_other_way.graph"
     events = scratch / "events.jsonl"
     events.write_text(validation.run(["lifecycle", "--graph", JOINT], 0))
     wrong = scratch / "wrong.jsonl"
@@ -211,15 +211,16 @@ def check(validation, scratch):
     validation.run(["fuzz", "bucketing", *convicted, "--out", kept], 1)
     snapshot = "corpus/dumps/snapshot.json"
     logs = "corpus/printed_graphs/logs.txt"
+    reference = ["--candidate", "reference"]
     both = [
-        (["check", "bucketing", BUCKETS], 0),
+        (["check", "bucketing", BUCKETS, *reference], 0),
         (["check", "bucketing", BUCKETS, "--candidate", "pr158663"], 1),
-        (["check", "bucketing", undecided], 3),
+        (["check", "bucketing", UNDECIDED], 3),
         (["check", "bucketing", before, after], 1),
         (["check", "rewrite", before, after], 1),
-        (["check", "partition", before], None),
-        (["check", "memory", JOINT], 0),
-        (["check", "partition", "--replay", JOINT], 0),
+        (["check", "partition", before, *reference], None),
+        (["check", "memory", JOINT, *reference], 0),
+        (["check", "partition", "--replay", JOINT, *reference], 0),
         (["check", "schedule", "tests/cases/schedule/exposed_time_hidden.graph"], None),
         (["trace", logs], None),
         (["trace", logs, "--demand", "strides"], None),
