@@ -404,12 +404,19 @@ impl MemoryCandidate {
         );
         let mut order: Vec<NodeId> = replay.steps.steps.iter().map(|step| step.node).collect();
         let mut lives: Vec<Life> = replay.lives.clone();
+        let mut launch_of: Vec<Option<usize>> = vec![None; graph.len()];
+        for (launch, waits) in facts.collectives.waits.iter().enumerate() {
+            waits.iter().for_each(|wait| launch_of[wait.index()] = Some(launch));
+        }
         let mut increments = Vec::new();
         let mut before_swap = step_sums(&lives, order.len());
         let mut at = 0;
         while increments.len() < SWAPS && at + 1 < order.len() {
             let (first, second) = (order[at], order[at + 1]);
-            if dependences.before(second).any(|(node, _)| node == first) {
+            // Of two waits for one collective the first ends the flight: swapped, they change what they hold.
+            let launch = launch_of[first.index()];
+            let waits_for_one = launch.is_some() && launch == launch_of[second.index()];
+            if waits_for_one || dependences.before(second).any(|(node, _)| node == first) {
                 at += 1;
                 continue;
             }
