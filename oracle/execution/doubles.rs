@@ -32,11 +32,17 @@ pub struct Nearness {
     pub in_own: f64,
     /// Of so many runs.
     pub runs: u32,
+    /// Whether being near is evidence of computing the same: choices, say, may be made otherwise elsewhere.
+    pub is_evidence: bool,
 }
 
 impl Nearness {
     /// How near graphs are in double precision that compute the same real functions.
     pub const SAME: f64 = 1e-9;
+
+    /// How near they are that differ in no more than the last digits of their constants, which have 24 bits, where sums
+    /// take away seven more.
+    pub const ROUNDED: f64 = 1e-5;
 }
 
 /// The domain of doubles.
@@ -171,23 +177,7 @@ impl Domain for Doubles {
         operands: &[Operand],
         count: usize,
     ) -> Outcome<Vec<u64>> {
-        // PyTorch computes with a float32 where the elements are floats of at most as many bits.
-        let number = |number: Number| match number {
-            Number::Float(x) if is_float(dtype) && dtype != Dtype::F64 => Number::Float(f64::from(x as f32)),
-            other => other,
-        };
-        let operands: Vec<Operand> = operands
-            .iter()
-            .map(|operand| match *operand {
-                Operand::Number(n) => Operand::Number(number(n)),
-                cells => cells,
-            })
-            .collect();
-        let function = match function {
-            Pointwise::Binary(op, alpha, rounding) => Pointwise::Binary(op, number(alpha), rounding),
-            other => other,
-        };
-        let cells = self.numbers.pointwise(function, wide(dtype), &operands, count)?;
+        let cells = self.numbers.pointwise(function, wide(dtype), operands, count)?;
         Ok(match function {
             Pointwise::Opaque(_, out) => widened(cells, out),
             _ => cells,
@@ -245,6 +235,8 @@ pub(super) enum Relative {
     ToEach,
     /// The largest of all elements of their tensor.
     ToLargest,
+    /// The same, where both are finite. Far from 1 doubles overflow, or lose their bits, in one way and not in another.
+    ToLargestFinite,
 }
 
 /// The largest distance between floats that two runs give; `None` where they differ in anything else. `doubles`:
@@ -314,8 +306,9 @@ fn tensor_distance(a: &TensorValue, b: &TensorValue, doubles: bool, relative: Re
             return Some(largest);
         }
         let scale = match relative {
+            Relative::ToLargestFinite if !(x.is_finite() && y.is_finite()) => return Some(largest),
             Relative::ToEach => x.abs().max(y.abs()),
-            Relative::ToLargest => most,
+            Relative::ToLargest | Relative::ToLargestFinite => most,
         };
         let apart = (x - y).abs() / scale;
         apart.is_finite().then(|| largest.max(apart))

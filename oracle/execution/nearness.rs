@@ -28,40 +28,38 @@ const OTHER_RUNS: u32 = 3;
 const FEW_CELLS: usize = 1 << 12;
 
 impl Pair<'_> {
-    /// How near the graphs come to one another in double precision; `None` where they part by more than `most` or
-    /// differ in something that is no float, or one of them cannot be run. Where it is to be said that they compute the
-    /// same real functions, neither may tell roundings apart, and what an execution says must hold of all sizes.
+    /// How near the graphs come to one another in double precision; `None` where they part by more than `most` (where
+    /// they are to be the same real functions, by more than the last digits of constants do), or differ in something
+    /// that is no float, or one of them cannot be run. Being near is evidence if neither tells roundings apart, and what
+    /// an execution says holds of all sizes.
     pub fn nearness(&self, numerics: Numerics, most: f64) -> Option<Nearness> {
         let is_test = numerics < Numerics::Approximate;
-        let mut programs = self.before.iter().chain(self.after);
-        if is_test && !programs.all(|program| is_smooth(program.graph)) {
-            return None;
-        }
         let others = |program: &Program| other_functions(program.graph);
-        let has_same_functions = || {
-            let before: Vec<_> = self.before.iter().map(others).collect();
-            let after: Vec<_> = self.after.iter().map(others).collect();
-            let same = |of: &_| before.first() == Some(of);
-            before.iter().chain(&after).all(same)
+        let first_others = self.before.first().map(others);
+        let tells = |program: &Program| {
+            is_smooth(program.graph)
+                && !computes_in_doubles(program.graph)
+                && Some(others(program)) == first_others
         };
-        let mut all = self.before.iter().chain(self.after);
-        if is_test && (all.any(|program| computes_in_doubles(program.graph)) || !has_same_functions()) {
-            return None;
-        }
         let first = self.run(&Concrete::of_trial(0));
-        if first.is_err() || is_test && self.reserved(&first).is_some() {
+        if first.is_err() {
             return None;
         }
+        let is_evidence =
+            !is_test || self.before.iter().chain(self.after).all(tells) && self.reserved(&first).is_none();
         let casts = numerics < Numerics::Precision;
         let relative = if is_test { Relative::ToEach } else { Relative::ToLargest };
-        let mut nearness = Nearness { in_doubles: 0.0, in_own: 0.0, runs: NEAR_RUNS };
+        let part = if is_test { Nearness::ROUNDED } else { most };
+        let mut nearness = Nearness { in_doubles: 0.0, in_own: 0.0, runs: NEAR_RUNS, is_evidence };
         for trial in 1..=NEAR_RUNS {
             let numbers = Concrete::of_trial(trial);
             let (before, after) = self.run(&Doubles::new(numbers, casts)).ok()?;
-            let apart = distance(&before, &after, true, relative).filter(|apart| *apart <= most)?;
+            let apart = distance(&before, &after, true, relative).filter(|apart| *apart <= part)?;
+            nearness.is_evidence &= apart <= most;
             nearness.in_doubles = nearness.in_doubles.max(apart);
             let (before, after) = self.run(&numbers).ok()?;
-            let own = distance(&before, &after, false, Relative::ToLargest).unwrap_or(f64::INFINITY);
+            // What is finite for one and not for the other is another function in the dtype that counts.
+            let own = distance(&before, &after, false, Relative::ToLargest)?;
             nearness.in_own = nearness.in_own.max(own);
         }
         // A function may be flat, or drown another, where all inputs are of one size. Few elements take more runs.
@@ -71,7 +69,10 @@ impl Pair<'_> {
             for trial in 1..=others {
                 let (before, after) =
                     self.run(&Doubles { inputs, ..Doubles::new(Concrete::of_trial(trial), casts) }).ok()?;
-                distance(&before, &after, true, relative).filter(|apart| *apart <= most)?;
+                let far = inputs == Inputs::Wide;
+                let relative = if far { Relative::ToLargestFinite } else { relative };
+                let apart = distance(&before, &after, true, relative).filter(|apart| *apart <= part)?;
+                nearness.is_evidence &= apart <= most;
                 nearness.runs += 1;
             }
         }

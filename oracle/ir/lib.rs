@@ -14,6 +14,7 @@
 
 pub mod analysis;
 pub mod case;
+pub mod definitions;
 pub mod expression;
 pub mod format;
 pub mod graph;

@@ -80,6 +80,8 @@ limits! {
         "Results of one call that its rule lists: pieces of a split, rows of an unbind. With more the rule does not decide.";
     Inferred "inferred" 1 << 12, 1 << 12, "tensors",
         "Results of one call whose types a text case leaves out. More must be written.";
+    Definition "definition" 1 << 12, 1 << 12, "nodes",
+        "Nodes that the definition of one operator is written out as. An optimiser of some hundred parameters needs them.";
     Elements "elements" 4_000_000, 1 << 32, "elements",
         "What an execution touches, over all ranks and nodes; with more, values are proved and not executed. A fraction of a second.";
     Executed "executed-ranks" 64, 64, "ranks",

@@ -19,5 +19,5 @@ pub mod rules;
 #[path = "../ir/analysis/testing.rs"]
 mod testing;
 
-use ir::{analysis, case, expression, format, graph, limits, ops, threads, words};
+use ir::{analysis, case, definitions, expression, format, graph, limits, ops, threads, words};
 use models::{config, lifecycle, memory, semantics, simulate};

@@ -7,6 +7,7 @@ mod accounts;
 mod allowed;
 pub mod bodies;
 pub mod candidate;
+mod defined;
 pub(crate) mod execute;
 mod functionalized;
 pub(crate) mod memory;
@@ -37,9 +38,11 @@ use crate::rules::{
     self, AnalyzedGraph, AsGiven, Correspondence, Evidence, Finding, PassKind, Policies, RuleStatus,
 };
 use crate::rules::{Code, Evaluated, Evaluators, Given, OnRanks, RankGraph, Reason};
+use crate::semantics::Numerics;
 use crate::threads;
 use allowed::Comparable;
 use candidate::{Candidate, CandidateExt, Outcome, Refusal};
+use defined::with_definitions;
 pub use memory::judge_memory;
 pub use offer::{Offer, OfferedPromise};
 pub use references::References;
@@ -296,10 +299,31 @@ fn judge_pair(
 ) -> Result<Judgement, CannotJudge> {
     let pass = PassKind::named(&config.name).map_err(CannotJudge::Pass)?;
     check_options(config)?;
-    let prepared = Prepared::new(pass, before, outcomes, options);
-    let (before, outcomes) = (&*prepared.before, &prepared.outcomes[..]);
-    let given = family::Given { before, programs: &[], config, pass, outcomes, options };
-    Ok(prepared.finish((pass.row().judge_given)(&given)?, options))
+    let judged = |before: &Graph, outcomes: &[(Option<u32>, Outcome)]| {
+        let prepared = Prepared::new(pass, before, outcomes, options);
+        let (before, outcomes) = (&*prepared.before, &prepared.outcomes[..]);
+        let given = family::Given { before, programs: &[], config, pass, outcomes, options };
+        Ok(prepared.finish((pass.row().judge_given)(&given)?, options))
+    };
+    let judgement: Judgement = judged(before, outcomes)?;
+    let is_settled = matches!(judgement.verdict, Verdict::Sound | Verdict::Refused(_));
+    if is_settled || pass.row().gives != Gives::Graph {
+        return Ok(judgement);
+    }
+    let rounds = policies(config, false)?.allowed.numerics >= Numerics::Contraction;
+    let Some((before, outcomes)) = with_definitions(before, outcomes, rounds) else {
+        return Ok(judgement);
+    };
+    let defined = judged(&before, &outcomes)?;
+    // Bit for bit, what one function of the arguments shows to be wrong is wrong. So is what is found either way, and it is
+    // said of the graphs as they were given.
+    let is_wrong = matches!(judgement.verdict, Verdict::Violated(_));
+    let stays = match defined.verdict {
+        Verdict::Violated(_) => is_wrong,
+        Verdict::Undecided(_) => is_wrong && !rounds,
+        _ => false,
+    };
+    Ok(if stays { judgement } else { defined })
 }
 
 /// Judges outcomes on ranks that had graphs of their own, each beside the graph that its rank had.

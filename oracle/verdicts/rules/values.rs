@@ -351,6 +351,13 @@ impl Evidence<'_> {
         let Some(near) = executed::nearness(self, limit, level, most) else { return };
         let within = |most: f64| format!("within {most:.1e} in {} runs", near.runs);
         let (code, words) = match level {
+            _ if !near.is_evidence => {
+                let words = format!(
+                    "values differ, but {} in double precision; choices may be made otherwise elsewhere",
+                    within(near.in_doubles)
+                );
+                (Code::Rounding, words)
+            }
             Numerics::Approximate => {
                 let words = format!(
                     "the graphs agree {}, in double precision and relative to the largest element (at most {tolerance:e} is \
@@ -379,7 +386,7 @@ impl Evidence<'_> {
             _ => return,
         };
         if !is_asked {
-            self.values.clear.would = Some(level);
+            self.values.clear.would = near.is_evidence.then_some(level);
             return;
         }
         let results = &mut self.values.results;
@@ -388,8 +395,8 @@ impl Evidence<'_> {
         results.push((
             ValueMethod::Concrete,
             match code {
-                Code::Approximate => ValueResult::Unknown(code.because(words)),
-                _ => ValueResult::Equal(words),
+                Code::Rounding if near.is_evidence => ValueResult::Equal(words),
+                _ => ValueResult::Unknown(code.because(words)),
             },
         ));
     }
