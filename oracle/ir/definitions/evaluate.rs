@@ -233,6 +233,11 @@ impl<'f> Writer<'f> {
                         }
                     }
                 }
+                Statement::Only(condition) => {
+                    if !is_true(&self.value(condition, names)?)? {
+                        return Err("its definition does not hold for these arguments".into());
+                    }
+                }
                 Statement::Return(value) => return self.value(value, names).map(Some),
             }
         }

@@ -99,40 +99,76 @@ mod tests {
     #[test]
     fn the_file_can_be_read() {
         let file = File::parse(include_str!("operators.txt")).unwrap();
-        assert!(file.operators.len() > 290, "{}", file.operators.len());
-        for target in file.operators.keys() {
-            let graph = text::parse(format!("x = input : f32[2]\ny = {target}(x)\noutput y\n").as_bytes());
-            let graph = graph.unwrap_or_else(|error| panic!("{target}: {error}")).graph;
-            let call = graph.find("y").unwrap();
+        assert!(file.operators.len() > 270, "{}", file.operators.len());
+        let names: Vec<&String> = file.operators.keys().collect();
+        for target in names {
+            let mut graph = Graph::default();
+            graph.intern_target(target);
+            let call = graph.push("y", Op::Call, target);
             let ops = Ops::of(&graph);
             assert!(ops.get(&graph, call).schema.is_some(), "{target} has no schema");
         }
     }
 
-    /// The definition of one call, as a text case.
+    /// A graph with its calls written out.
     fn written(text: &str, rounds: bool) -> String {
         let graph = text::parse(text.as_bytes()).unwrap_or_else(|error| panic!("{error}\n{text}")).graph;
-        written_out(&graph, rounds, "")
-            .map_or_else(|| "as it is".to_string(), |graph| text::print_graph(&graph))
+        let written = written_out(&[(&graph, "")], rounds);
+        written.map_or_else(|| "as it is".to_string(), |graphs| text::print_graph(&graphs[0]))
     }
 
     #[test]
     fn calls_become_terms() {
-        println!("{}", written("x = input : f32[2, 4]\ny = softmax(x, -1, False)\noutput y\n", true));
-        println!(
-            "{}",
-            written(
-                "x = input : bf16[2, 4]\nw = input : bf16[4]\nl = native_layer_norm(x, [4], w, None, 1e-05) : (bf16[2, 4], bf16[2, 1], bf16[2, 1])\ny = l[0]\noutput y\n",
-                true
-            )
+        let softmax = "x = input : f32[2, 4]\ny = softmax(x, -1, False)\noutput y\n";
+        let term = "\
+x      = input                : f32[2, 4]
+y_amax = amax(x, [1], True)   : f32[2, 1]
+y_sub  = sub(x, y_amax)       : f32[2, 4]
+y_exp  = exp(y_sub)           : f32[2, 4]
+y_sum  = sum(y_exp, [1], True): f32[2, 1]
+y_div  = div(y_exp, y_sum)    : f32[2, 4]
+y      = clone(y_div)         : f32[2, 4]
+output y
+";
+        assert_eq!(written(softmax, true), term);
+        // Its kernel rounds elsewhere.
+        assert_eq!(written(softmax, false), "as it is");
+        // Loops over dimensions are unrolled, and 16 bits are rounded where the kernel does so.
+        let pad = "x = input : bf16[2, 4]\ny = aten.hardswish.default(x) : bf16[2, 4]\noutput y\n";
+        let term = written(pad, true);
+        assert!(
+            term.contains("y_convert_element_type   = cast(x, f32)") && term.contains("= cast(y_div, bf16)"),
+            "{term}"
         );
-        assert_eq!(
-            written("x = input : f32[2, 4]\ny = softmax(x, -1, False)\noutput y\n", false),
-            "as it is"
-        );
-        // A record that is not that of the term, a symbolic size, a result that is taken as a whole.
-        for call in ["x = input : f32[2, 4]\ny = softmax(x, -1, False) : f32[4, 2]\noutput y\n"] {
-            assert_eq!(written(call, true), "as it is");
+    }
+
+    #[test]
+    fn items_of_a_result_become_terms() {
+        let call = |item: &str| {
+            let layer = "native_layer_norm(x, [4], None, None, 1e-05) : (f32[2, 4], f32[2, 1], f32[2, 1])";
+            format!("x = input : f32[2, 4]\nl = {layer}\n{item}output y\n")
+        };
+        let mean = written(&call("y = l[1]\n"), true);
+        assert!(mean.contains("= clone(l_div) "), "{mean}");
+        assert!(!mean.contains("native_layer_norm"), "{mean}");
+    }
+
+    #[test]
+    fn what_does_not_fit_stays() {
+        for (call, why) in [
+            ("y = softmax(x, -1, False) : f32[4, 2]", "another shape is recorded"),
+            ("y = softmax(x, -1, False) : f64[2, 4]", "another dtype is recorded"),
+            (
+                "y = native_layer_norm(x, [4], None, None, 1e-05) : (f32[2, 4], f32[2, 1], f32[2, 1])",
+                "the results are taken as a whole",
+            ),
+            ("y = aten.scaled_dot_product_attention.default(x, x, x, None, 0.5) : f32[2, 4]", "it draws"),
+        ] {
+            let text = format!("x = input : f32[2, 4]\n{call}\noutput y\n");
+            assert_eq!(written(&text, true), "as it is", "{why}");
         }
+        // One that stays keeps all others of its operator.
+        let two = "x = input : f32[2, 4]\na = softmax(x, 1, False)\ny = softmax(a, 1, False) : f32[4, 2]\noutput y\n";
+        assert_eq!(written(two, true), "as it is");
     }
 }

@@ -4,10 +4,10 @@
 //! file = { "#" comment | def | op }
 //! def  = "def" NAME "(" names ")" ( ":" expr | NEWLINE body )     a helper
 //! op   = "op" TARGET { TARGET } NEWLINE ["contraction" { TARGET }] body
-//! body = { NAME "=" expr | "for" NAME "in" expr ":" body | "return" expr }
+//! body = { NAME "=" expr | "for" NAME "in" expr ":" body | "only" expr | "return" expr }
 //! ```
 //!
-//! Bodies are indented by two spaces. `contraction` names the targets (all of the block, where it names none) whose kernels
+//! Bodies are indented by two spaces. Where what follows `only` is not true, the body says nothing of the call. `contraction` names the targets (all of the block, where it names none) whose kernels
 //! round elsewhere than the body does.
 
 use rustc_hash::FxHashMap;
@@ -38,6 +38,7 @@ pub(super) enum Expr {
 pub(super) enum Statement {
     Let(String, Expr),
     For(String, Expr, Vec<Statement>),
+    Only(Expr),
     Return(Expr),
 }
 
@@ -155,6 +156,8 @@ fn body(rows: &mut Rows, indent: usize) -> Parsed<Vec<Statement>> {
     while let Some((line, text)) = rows.take(indent) {
         if let Some(text) = text.strip_prefix("return ") {
             statements.push(Statement::Return(Tokens::new(text, line)?.whole()?));
+        } else if let Some(text) = text.strip_prefix("only ") {
+            statements.push(Statement::Only(Tokens::new(text, line)?.whole()?));
         } else if let Some(text) = text.strip_prefix("for ") {
             let (name, list) = text.split_once(" in ").map_or_else(|| fault(line, "expected in"), Ok)?;
             let Some(list) = list.strip_suffix(':') else { return fault(line, "expected :") };
