@@ -9,7 +9,7 @@ use super::block::{Block, Mark, joined, whole};
 use super::domain::{Domain, Outcome, RankReduce, Trouble, raise};
 use super::layout::{self, Dims};
 use super::memory::Memory;
-use super::run::{LaunchNote, Mismatch, Waiting};
+use super::run::LaunchNote;
 use crate::graph::{Dtype, NodeId, World};
 use crate::ops::Collective;
 use rustc_hash::FxHashMap;
@@ -35,32 +35,16 @@ pub struct Launch {
 }
 
 impl Launch {
-    /// What two members do not agree on.
-    fn conflict(&self, other: &Launch) -> Option<&'static str> {
-        let dtypes = |launch: &Launch| launch.tensors.iter().map(|t| t.0).collect::<Vec<_>>();
-        if self.kind != other.kind && !(self.kind.is_message() && other.kind.is_message()) {
-            Some("the kinds differ")
-        } else if self.at_once != other.at_once {
-            Some("one of them is waited for and the other is not")
-        } else if self.op != other.op {
-            Some("the reductions differ")
-        } else if self.root != other.root {
-            Some("the sources differ")
-        } else if self.tag != other.tag {
-            Some("the tags differ")
-        } else if self.dims != other.dims {
-            Some("the dimensions differ")
-        } else if self.tensors.len() != other.tensors.len() {
-            Some("the numbers of tensors differ")
-        } else if self.kind.is_unmodelled() {
-            None
-        } else if dtypes(self) != dtypes(other) {
-            Some("the dtypes differ")
-        } else if self.kind != Collective::AllToAll && self.tensors != other.tensors {
-            Some("the numbers of elements differ")
-        } else {
-            None
-        }
+    /// Whether two members start the same.
+    fn meets(&self, other: &Launch) -> bool {
+        let terms = |l: &Launch| (l.at_once, l.op, l.root, l.tag, l.dims, l.tensors.len());
+        let dtypes = |l: &Launch| l.tensors.iter().map(|t| t.0).collect::<Vec<_>>();
+        let is_message = self.kind.is_message() && other.kind.is_message();
+        (self.kind == other.kind || is_message)
+            && terms(self) == terms(other)
+            && (self.kind.is_unmodelled()
+                || self.tensors == other.tensors
+                || self.kind == Collective::AllToAll && dtypes(self) == dtypes(other))
     }
 }
 
@@ -173,16 +157,12 @@ impl<'w> Comm<'w> {
             at.rounds.push(Round { sent: vec![None; at.members.len()], present: 0 });
         }
         let slot = &mut at.rounds[round];
-        if let Some(other) = slot.sent.iter().flatten().next()
-            && let Some(reason) = other.what.conflict(&sent.what)
-        {
-            return Err(Trouble::Mismatch(Box::new(Mismatch {
-                group: name(at.group),
-                sequence: round,
-                left: (other.rank, other.node, other.what.clone()),
-                right: (sent.rank, sent.node, sent.what),
-                reason: reason.to_string(),
-            })));
+        if let Some(other) = slot.sent.iter().flatten().next().filter(|other| !other.what.meets(&sent.what)) {
+            let (group, [one, two]) = (name(at.group), [other, &sent].map(|of| (of.rank, &of.what)));
+            return Err(Trouble::Apart(format!(
+                "number {round} on {group} is {} on rank {}, and {} on rank {}",
+                one.1, one.0, two.1, two.0
+            )));
         }
         slot.sent[position] = Some(sent);
         slot.present += 1;
@@ -204,20 +184,6 @@ impl<'w> Comm<'w> {
     /// How many members take part.
     pub fn size(&self, place: Place) -> usize {
         self.channels[place.channel].members.len()
-    }
-
-    /// What a member waits for.
-    pub fn waiting(&self, rank: u32, node: NodeId, note: &LaunchNote) -> Waiting {
-        let channel = &self.channels[note.place.channel];
-        let sent = &channel.rounds[note.place.round].sent;
-        Waiting {
-            rank,
-            node,
-            collective: note.node,
-            group: self.world.groups[channel.group].name.clone(),
-            sequence: note.place.round,
-            missing: (0..sent.len()).filter(|&i| sent[i].is_none()).map(|i| channel.members[i]).collect(),
-        }
     }
 
     /// Elements of inputs that were overwritten in flight lose their value.
@@ -259,7 +225,11 @@ impl<'w> Comm<'w> {
                 let mut pieces = Vec::with_capacity(ranks);
                 for (from, other) in sent.iter().enumerate() {
                     if other.splits.0.get(me) != mine.splits.1.get(from) {
-                        return Err(self.uneven(channel, place.round, mine, other));
+                        let (own, theirs) = (&mine.splits.1, &other.splits.0);
+                        return Err(Trouble::Apart(format!(
+                            "rank {} sends {theirs:?} rows and rank {} expects {own:?}",
+                            other.rank, mine.rank
+                        )));
                     }
                     let (block, shape) = input(from);
                     let rows = |upto: usize| other.splits.0[..upto].iter().sum::<i64>() as usize;
@@ -307,19 +277,6 @@ impl<'w> Comm<'w> {
     /// The hashes of all members' arguments.
     pub fn digests(&self, place: Place) -> impl Iterator<Item = u64> {
         self.channels[place.channel].rounds[place.round].sent.iter().flatten().map(|s| s.digest)
-    }
-
-    fn uneven(&self, channel: &Channel, round: usize, left: &Sent, right: &Sent) -> Trouble {
-        Trouble::Mismatch(Box::new(Mismatch {
-            group: self.world.groups[channel.group].name.clone(),
-            sequence: round,
-            left: (left.rank, left.node, left.what.clone()),
-            right: (right.rank, right.node, right.what.clone()),
-            reason: format!(
-                "the splits differ: receives {:?} where {:?} are sent",
-                left.splits.1, right.splits.0
-            ),
-        }))
     }
 }
 

@@ -13,7 +13,6 @@
 //!    element i of the operands alone.
 
 use super::number::Number;
-use super::run::Mismatch;
 use crate::graph::{Dtype, NodeId};
 use crate::ops::{Binary, Reduce, Unary};
 
@@ -26,8 +25,8 @@ pub enum Trouble {
     Raise(String),
     /// An argument has no value: its node has not run, or no node has its name.
     Undefined(Option<NodeId>),
-    /// Members of a group do not start the same collective.
-    Mismatch(Box<Mismatch>),
+    /// Members of a group do not start the same collective: how.
+    Apart(String),
 }
 
 /// The result of a step or of a part of one.

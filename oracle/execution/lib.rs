@@ -77,7 +77,7 @@ pub use promote::{Participant, result_type};
 pub use provenance::Provenance;
 pub use run::{
     Digest, Effect, Executed, ExecutedRank, ExecutionInputs, Failure, FinalInput, Given, LaunchNote, Leaf,
-    Mismatch, Options, RankRun, Run, TensorValue, Waiting, inputs, run,
+    Options, RankRun, Run, TensorValue, inputs, run,
 };
 pub use smooth::tells_roundings_apart;
 pub use trials::{Answers, Open, OpenKind, Pair, Question, Stopped};

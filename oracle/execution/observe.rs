@@ -205,7 +205,7 @@ pub fn observe<'a>(
             break;
         }
         if !progress {
-            return Err(stuck(&ranks, &comm));
+            return Err(stuck(&ranks));
         }
     }
     let (mut seen, mut hazards) = (Vec::new(), Vec::new());

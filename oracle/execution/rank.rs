@@ -7,7 +7,7 @@ use super::layout::{self, Dims, StorageRef, Window};
 use super::memory::Memory;
 use super::number::Number;
 use super::program::{Action, Program, Step};
-use super::run::{Digest, Effect, Failure, FinalInput, LaunchNote, Leaf, Options, RankRun, Waiting};
+use super::run::{Digest, Effect, Failure, FinalInput, LaunchNote, Leaf, Options, RankRun};
 use crate::graph::{Dtype, NodeId, Str, Tensor};
 use rustc_hash::FxHashMap;
 
@@ -222,13 +222,8 @@ impl<'a> Rank<'a> {
             Trouble::Refuse(reason) => Failure::Refused { rank, node, reason },
             Trouble::Raise(reason) => Failure::Raises { rank: Some(rank), node, reason },
             Trouble::Undefined(input) => Failure::Undefined { rank, node, input },
-            Trouble::Mismatch(mismatch) => Failure::Mismatch(mismatch),
+            Trouble::Apart(how) => Failure::Apart(how),
         }
-    }
-
-    /// What this rank waits for.
-    pub fn waiting(&self, comm: &Comm, launch: u32) -> Waiting {
-        comm.waiting(self.rank, NodeId(self.at as u32), &self.launches[launch as usize])
     }
 
     /// Everything found on this rank.

@@ -24,7 +24,6 @@ use super::number::Number;
 use super::program::Program;
 use super::rank::{Rank, State};
 use crate::graph::{Dtype, NodeId, World};
-use std::fmt;
 
 /// How to run.
 #[derive(Clone, Debug)]
@@ -266,70 +265,9 @@ pub enum Failure {
         /// The node whose value it takes; `None` for a name that no node has.
         input: Option<NodeId>,
     },
-    /// No rank can go on.
-    #[error("stuck: {}", join(.0))]
-    Stuck(Vec<Waiting>),
-    /// Members of a group start different collectives in the same place of their sequences.
-    #[error("{0}")]
-    Mismatch(Box<Mismatch>),
-}
-
-/// What a rank waits for.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Waiting {
-    /// The rank.
-    pub rank: u32,
-    /// The node that waits.
-    pub node: NodeId,
-    /// The collective it waits for.
-    pub collective: NodeId,
-    /// The name of the group.
-    pub group: String,
-    /// The collective's place in this rank's sequence on the group, from 0.
-    pub sequence: usize,
-    /// The ranks that have not started it.
-    pub missing: Vec<u32>,
-}
-
-impl fmt::Display for Waiting {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Waiting { rank, node, collective, group, missing, sequence } = self;
-        write!(
-            f,
-            "rank {rank} waits in node {} for collective {} (number {sequence} on group {group}), ",
-            node.0, collective.0
-        )?;
-        write!(f, "which ranks {missing:?} have not started")
-    }
-}
-
-fn join(waiting: &[Waiting]) -> String {
-    waiting.iter().map(Waiting::to_string).collect::<Vec<_>>().join("; ")
-}
-
-/// Two members of a group that disagree.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Mismatch {
-    /// The name of the group.
-    pub group: String,
-    /// The place in the members' sequences, from 0.
-    pub sequence: usize,
-    /// Rank, node and what it starts.
-    pub left: (u32, NodeId, Launch),
-    /// Rank, node and what it starts.
-    pub right: (u32, NodeId, Launch),
-    /// What does not fit.
-    pub reason: String,
-}
-
-impl fmt::Display for Mismatch {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let side = |(rank, node, what): &(u32, NodeId, Launch)| {
-            format!("rank {rank} starts {what} (node {})", node.0)
-        };
-        write!(f, "collective number {} on group {}: ", self.sequence, self.group)?;
-        write!(f, "{} where {}: {}", side(&self.left), side(&self.right), self.reason)
-    }
+    /// Ranks do not meet: no rank can go on, or members of a group start different collectives where they would.
+    #[error("ranks do not meet: {0}")]
+    Apart(String),
 }
 
 /// Runs one program on all ranks of `world`, or one program per rank.
@@ -419,16 +357,14 @@ fn execute(ranks: &mut [Rank], comm: &mut Comm) -> Result<(), Failure> {
             return Ok(());
         }
         if !progress {
-            return Err(stuck(ranks, comm));
+            return Err(stuck(ranks));
         }
     }
 }
 
 /// Why no rank can go on.
-pub(super) fn stuck(ranks: &[Rank], comm: &Comm) -> Failure {
-    let waiting = ranks.iter().filter_map(|rank| match &rank.state {
-        State::Blocked(launch) => Some(rank.waiting(comm, *launch)),
-        _ => None,
-    });
-    Failure::Stuck(waiting.collect())
+pub(super) fn stuck(ranks: &[Rank]) -> Failure {
+    let is_blocked = |rank: &&Rank| matches!(rank.state, State::Blocked(_));
+    let blocked: Vec<u32> = ranks.iter().filter(is_blocked).map(|rank| rank.rank).collect();
+    Failure::Apart(format!("ranks {blocked:?} wait for collectives that others have not started"))
 }

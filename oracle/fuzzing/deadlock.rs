@@ -44,6 +44,8 @@ pub fn check_source(source: &mut impl Source) -> Compared {
 struct Entry {
     operation: usize,
     messages: Vec<(u32, u32)>,
+    /// How many changes from collectives or to collectives the launches of its rank have seen, itself included.
+    block: usize,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -61,7 +63,6 @@ struct State {
 enum Stream {
     Group(String),
     Pair(u32, u32),
-    Only,
 }
 
 struct Search<'a> {
@@ -95,13 +96,12 @@ impl Search<'_> {
         let operation = &self.program(rank).operations[number];
         let find = |stream: &Stream| self.streams.iter().position(|s| s == stream).unwrap();
         let messages = self.messages(rank, operation);
-        if self.options.streams == Streams::One {
-            return vec![(find(&Stream::Only), Entry { operation: number, messages })];
-        }
+        let collectives = self.program(rank).operations[..number].iter().filter(|o| !o.is_message()).count();
+        let block = 2 * collectives + usize::from(!operation.is_message());
         if !operation.is_message() {
             return vec![(
                 find(&Stream::Group(operation.group.clone())),
-                Entry { operation: number, messages },
+                Entry { operation: number, messages, block },
             )];
         }
         let mut entries: Vec<(usize, Entry)> = Vec::new();
@@ -109,7 +109,7 @@ impl Search<'_> {
             let queue = find(&Stream::Pair(from.min(to), from.max(to)));
             match entries.iter_mut().find(|entry| entry.0 == queue) {
                 Some(entry) => entry.1.messages.push((from, to)),
-                None => entries.push((queue, Entry { operation: number, messages: vec![(from, to)] })),
+                None => entries.push((queue, Entry { operation: number, messages: vec![(from, to)], block })),
             }
         }
         entries
@@ -169,16 +169,23 @@ impl Search<'_> {
             || state.queues[rank].iter().flatten().any(|entry| entry.operation == number)
     }
 
+    /// The head of a queue, unless its rank has one stream and something in it before.
+    fn head<'s>(&self, state: &'s State, rank: usize, queue: usize) -> Option<&'s Entry> {
+        let earliest = state.queues[rank].iter().flatten().map(|entry| entry.block).min();
+        let is_free = |entry: &&Entry| self.options.streams != Streams::One || Some(entry.block) == earliest;
+        state.queues[rank][queue].first().filter(is_free)
+    }
+
     fn completions(&self, state: &State, queue: usize, _: &Stream) -> Vec<State> {
         let mut next = Vec::new();
         let ranks = self.programs.of_rank.len();
         for rank in 0..ranks {
-            let Some(head) = state.queues[rank][queue].first() else { continue };
+            let Some(head) = self.head(state, rank, queue) else { continue };
             let operation = &self.program(rank).operations[head.operation];
             if !operation.is_message() {
                 let members = self.members(&operation.group, rank);
                 let is_here = |&other: &u32| {
-                    state.queues[other as usize][queue].first().is_some_and(|entry| {
+                    self.head(state, other as usize, queue).is_some_and(|entry| {
                         let theirs = &self.program(other as usize).operations[entry.operation];
                         !theirs.is_message() && theirs.group == operation.group && theirs.meets(operation)
                     })
@@ -194,7 +201,7 @@ impl Search<'_> {
             }
             for &(from, to) in head.messages.iter().filter(|m| m.0 == rank as u32) {
                 let meets = |entry: &&Entry| entry.messages.contains(&(from, to));
-                if state.queues[to as usize][queue].first().filter(meets).is_none() {
+                if self.head(state, to as usize, queue).filter(meets).is_none() {
                     continue;
                 }
                 let mut after = state.clone();
@@ -227,7 +234,7 @@ impl Search<'_> {
 /// Whether all interleavings finish, and whether none does; and how many states there are.
 fn search(programs: &Programs, options: Options) -> (bool, bool, usize) {
     let ranks = programs.of_rank.len();
-    let mut streams = vec![Stream::Only];
+    let mut streams = Vec::new();
     for group in &programs.world.groups {
         streams.push(Stream::Group(group.name.clone()));
     }

@@ -10,7 +10,7 @@ use super::super::rank::Rank;
 use super::opaque::collect;
 use crate::analysis::bytes::{ByteSet, Overlap};
 use crate::graph::{NodeId, Value};
-use crate::ops::{Kind, Move, OpInfo};
+use crate::ops::{Kind, OpInfo};
 
 impl Rank<'_> {
     /// Refuses a call whose result depends on the order of its elements.
@@ -19,7 +19,6 @@ impl Rank<'_> {
             return Ok(());
         };
         let windows = self.windows_of(node, info)?;
-        let takes_corresponding = kind.is_elementwise() || kind == Kind::Move(Move::Copy);
         for (at, (own, _)) in windows.iter().enumerate().filter(|(_, (_, is_written))| *is_written) {
             if !is_injective(&own.shape, &own.strides) {
                 return Err(refuse!("{} writes elements that overlap", info.target));
@@ -29,7 +28,7 @@ impl Rank<'_> {
                     (other.offset, other.shape, other.strides) == (own.offset, own.shape, own.strides);
                 index != at
                     && other.storage == own.storage
-                    && !(takes_corresponding && is_one)
+                    && !(kind.takes_corresponding() && is_one)
                     && meet(own, other)
             });
             if reads_elsewhere {

@@ -80,6 +80,12 @@ impl Kind {
         use Kind::*;
         matches!(self, Unary(_) | Binary(_) | Where | Fma | Clamp | MaskedFill | Pointwise)
     }
+
+    /// Whether each element of the result needs only the corresponding elements of the inputs, after broadcasting: so it
+    /// may be written over one of them that is laid out like it.
+    pub fn takes_corresponding(self) -> bool {
+        self.is_elementwise() || matches!(self, Kind::Cast | Kind::Move(Move::Clone | Move::Copy))
+    }
 }
 
 impl Kind {

@@ -6,7 +6,7 @@
 //! on), or to a rank that has ended without launching what is lacking.
 
 use super::Step;
-use super::machine::{Channel, Machine};
+use super::machine::{Channel, Entry, Machine};
 use std::collections::VecDeque;
 use std::fmt;
 
@@ -152,8 +152,8 @@ impl Reason {
 /// The first ends of a channel that are not ready for its next operation.
 fn lackers(machine: &Machine, channel: usize) -> Vec<usize> {
     let is_ready = |&(class, _): &(usize, u32)| {
-        let head = machine.queue(channel, class).and_then(|queue| machine.queues[queue].front());
-        head.is_some_and(|head| head.open.iter().any(|open| open.0 == channel))
+        let head = machine.queue(channel, class).and_then(VecDeque::front);
+        head.is_some_and(|head| machine.is_in_turn(class, head))
     };
     let ends = machine.network.channels[channel].ends().iter();
     ends.filter(|end| !is_ready(end)).map(|end| end.0).take(LACKING).collect()
@@ -215,18 +215,20 @@ fn links(machine: &Machine, lackers: &[Vec<usize>], class: usize) -> Vec<(usize,
     }
     // The operations at the heads of the streams that this rank needs.
     let mut obstacles: Vec<(usize, usize)> = Vec::new();
-    for channel in machine.network.channels_of(class) {
-        let Some(queue) = machine.queue(channel, class) else { continue };
-        let Some(head) = machine.queues[queue].front() else { continue };
+    let queues = machine.network.channels_of(class);
+    let queues = || queues.iter().filter_map(|&channel| Some((channel, machine.queue(channel, class)?)));
+    let is_for = |needed: usize| move |entry: &&Entry| entry.operation == needed;
+    let is_held = rank.waits_for.is_some_and(|needed| {
+        let mut entries = queues().flat_map(|(_, queue)| queue.iter().filter(is_for(needed)));
+        entries.any(|entry| !machine.is_in_turn(class, entry))
+    });
+    for (channel, queue) in queues() {
+        let Some(head) = queue.front().filter(|head| machine.is_in_turn(class, head)) else { continue };
         let is_needed = match rank.waits_for {
-            None => machine.is_at_end(class),
-            Some(needed) => machine.queues[queue].iter().any(|entry| entry.operation == needed),
+            None => true,
+            Some(needed) => is_held || queue.iter().find(is_for(needed)).is_some(),
         };
-        let is_open = head.open.iter().any(|open| {
-            open.0 == channel
-                && (open.1 + open.2 > 0 || matches!(machine.network.channels[channel], Channel::Group { .. }))
-        });
-        if is_needed && is_open {
+        if is_needed {
             obstacles.push((channel, head.operation));
         }
     }
@@ -267,49 +269,40 @@ fn lacking(
     operation: usize,
     other: usize,
 ) -> Option<String> {
-    let queue = machine.queue(channel, other)?;
     let theirs = machine.program(other);
-    let head = machine.queues[queue].front();
-    let is_here = head.is_some_and(|head| head.open.iter().any(|open| open.0 == channel));
+    let head = machine.queue(channel, other)?.front();
+    let rank = machine.classes.first[other];
     let what = &machine.program(class).operations[operation];
+    if let Some(head) = head
+        && let Some(first) = machine.holds(other, head)
+    {
+        let [name, first] = [head.operation, first].map(|at| &theirs.operations[at]);
+        return Some(format!(
+            "rank {rank} has {} behind {} on {} in its stream",
+            name.name, first.name, first.group
+        ));
+    }
     match &machine.network.channels[channel] {
+        Channel::Group { .. } if head.is_some() => None,
         Channel::Group { .. } => {
-            if is_here {
-                return None;
-            }
             let number = machine.completed(channel);
             let meets = machine.network.launches(channel, other).get(number);
             let name = meets.map_or(what.name.as_str(), |&at| theirs.operations[at].name.as_str());
-            let is_launched = meets.is_some_and(|&at| machine.ranks[other].open[at].is_some());
-            Some(match (head, is_launched) {
-                (Some(head), true) => {
-                    let first = &theirs.operations[head.operation];
-                    let rank = machine.classes.first[other];
-                    format!("rank {rank} has {name} behind {} on {} in its stream", first.name, first.group)
-                }
-                _ => standing(
-                    machine,
-                    other,
-                    &format!("has not launched {name} (launch {number} on {})", what.group),
-                ),
-            })
+            Some(standing(
+                machine,
+                other,
+                &format!("has not launched {name} (launch {number} on {})", what.group),
+            ))
         }
         Channel::Pair { .. } => {
-            let mine = machine.queues[machine.queue(channel, class)?].front()?;
-            let open = mine.open.iter().find(|open| open.0 == channel)?;
-            let verb = if open.1 > 0 { "receive" } else { "send" };
-            let rank = machine.classes.first[other];
-            Some(match (head, is_here) {
-                (Some(head), true) => {
-                    let doing = if open.1 > 0 { "sends" } else { "receives" };
-                    let first = &theirs.operations[head.operation];
-                    format!("rank {rank} does not {verb}, it first {doing} {}", first.name)
+            let mine = machine.queue(channel, class)?.front()?;
+            let [verb, doing] = if mine.sends > 0 { ["receive", "sends"] } else { ["send", "receives"] };
+            Some(match head {
+                Some(head) => {
+                    let first = &theirs.operations[head.operation].name;
+                    format!("rank {rank} does not {verb}, it first {doing} {first}")
                 }
-                (Some(head), false) => {
-                    let first = &theirs.operations[head.operation];
-                    format!("rank {rank} has {} on {} in front in its stream", first.name, first.group)
-                }
-                (None, _) => standing(machine, other, &format!("has not come to {verb}")),
+                None => standing(machine, other, &format!("has not come to {verb}")),
             })
         }
     }

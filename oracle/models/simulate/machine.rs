@@ -167,12 +167,27 @@ impl Network {
 pub(super) struct Entry {
     /// The operation.
     pub(super) operation: usize,
-    /// The channels that it goes over from this queue, each with its sends and receives that are still open.
-    pub(super) open: Vec<(usize, u32, u32)>,
+    /// Its sends and receives over the channel that are still open.
+    pub(super) sends: u32,
+    pub(super) receives: u32,
+    /// The block of its rank that it belongs to.
+    block: usize,
     ready: u64,
 }
 
+/// Launches of a rank that need not wait for each other where it has one stream: a collective, or the messages between
+/// two collectives.
+#[derive(Clone, Debug)]
+struct Block {
+    number: usize,
+    /// How many of its entries are still in queues.
+    left: usize,
+    /// The channels of its entries.
+    channels: Vec<usize>,
+}
+
 /// A rank, for all of its class.
+#[derive(Default)]
 pub(super) struct Rank {
     /// Its next step.
     pub(super) at: usize,
@@ -181,6 +196,34 @@ pub(super) struct Rank {
     /// For each operation how many entries or messages are still open; `None` before its launch.
     pub(super) open: Vec<Option<u32>>,
     now: u64,
+    /// The blocks that are not complete; only the first of them can go on. None where each channel has its own stream.
+    blocks: VecDeque<Block>,
+    /// The block of the last launch, and whether that was a collective.
+    block: (usize, bool),
+    /// Until when the blocks that are complete took, and until when all entries that are.
+    busy: u64,
+    latest: u64,
+}
+
+impl Rank {
+    /// The block of the next launch.
+    fn next_block(&mut self, is_collective: bool) -> usize {
+        self.block = (self.block.0 + usize::from(is_collective || self.block.1), is_collective);
+        self.block.0
+    }
+
+    /// Adds an operation that goes over these channels to a block.
+    fn queue_in(&mut self, number: usize, route: &[usize]) {
+        match self.blocks.back_mut().filter(|block| block.number == number) {
+            Some(block) => {
+                block.left += route.len();
+                block.channels.extend(route);
+            }
+            None => {
+                self.blocks.push_back(Block { number, left: route.len(), channels: route.to_vec() });
+            }
+        }
+    }
 }
 
 pub(super) struct Machine<'a> {
@@ -189,12 +232,10 @@ pub(super) struct Machine<'a> {
     pub(super) network: &'a Network,
     pub(super) options: Options,
     pub(super) ranks: Vec<Rank>,
-    /// All queues; see `queue_of`.
-    pub(super) queues: Vec<VecDeque<Entry>>,
-    /// Until when each queue's stream is busy.
-    busy: Vec<u64>,
-    /// For each channel the queue of each end.
-    queue_of: Vec<Vec<usize>>,
+    /// The queue of each end of each channel.
+    queues: Vec<Vec<VecDeque<Entry>>>,
+    /// Until when each of them is busy.
+    busy: Vec<Vec<u64>>,
     /// For each channel how many collectives are complete, and how many can be.
     complete: Vec<usize>,
     limit: Vec<usize>,
@@ -217,21 +258,9 @@ impl<'a> Machine<'a> {
         options: Options,
     ) -> Machine<'a> {
         let n = network.channels.len();
-        let mut queues = if options.streams == Streams::One { classes.len() } else { 0 };
-        let queue_of: Vec<Vec<usize>> = network
-            .channels
-            .iter()
-            .map(|channel| {
-                let of_end = |end: &(usize, u32)| match options.streams {
-                    Streams::One => end.0,
-                    Streams::PerGroup => {
-                        queues += 1;
-                        queues - 1
-                    }
-                };
-                channel.ends().iter().map(of_end).collect()
-            })
-            .collect();
+        let ends = network.channels.iter().map(|channel| channel.ends().len());
+        let queues = ends.clone().map(|ends| vec![VecDeque::new(); ends]).collect();
+        let busy = ends.map(|ends| vec![0; ends]).collect();
         let mut limit = vec![usize::MAX; n];
         for mismatch in mismatches.iter().filter(|mismatch| !mismatch.is_message) {
             limit[mismatch.channel] = mismatch.index;
@@ -240,7 +269,7 @@ impl<'a> Machine<'a> {
         let mut ranks = Vec::with_capacity(classes.len());
         for class in 0..classes.len() {
             let program = &programs.programs[programs.of_rank[classes.first[class] as usize]];
-            ranks.push(Rank { at: 0, waits_for: None, open: vec![None; program.operations.len()], now: 0 });
+            ranks.push(Rank { open: vec![None; program.operations.len()], ..Rank::default() });
             let flights = program.operations.iter().map(Flight::of).collect();
             timeline.tracks.push(Track { rank: classes.first[class], flights, ..Track::default() });
         }
@@ -250,9 +279,8 @@ impl<'a> Machine<'a> {
             network,
             options,
             ranks,
-            queues: vec![VecDeque::new(); queues],
-            busy: vec![0; queues],
-            queue_of,
+            queues,
+            busy,
             complete: vec![0; n],
             ready: vec![0; n],
             limit,
@@ -269,9 +297,26 @@ impl<'a> Machine<'a> {
     }
 
     /// The queue of a class on a channel.
-    pub(super) fn queue(&self, channel: usize, class: usize) -> Option<usize> {
-        let end = self.network.channels[channel].end_of(class)?;
-        Some(self.queue_of[channel][end])
+    pub(super) fn queue(&self, channel: usize, class: usize) -> Option<&VecDeque<Entry>> {
+        self.queues[channel].get(self.network.channels[channel].end_of(class)?)
+    }
+
+    /// Whether what a class launched before an entry lets it go on.
+    pub(super) fn is_in_turn(&self, class: usize, entry: &Entry) -> bool {
+        self.ranks[class].blocks.front().is_none_or(|block| block.number == entry.block)
+    }
+
+    /// What can go on at the head of the queue of an end of a channel.
+    fn head(&self, channel: usize, end: usize) -> Option<&Entry> {
+        let class = self.network.channels[channel].ends()[end].0;
+        self.queues[channel][end].front().filter(|entry| self.is_in_turn(class, entry))
+    }
+
+    /// An operation that an entry of a class stands behind, if it cannot go on.
+    pub(super) fn holds(&self, class: usize, entry: &Entry) -> Option<usize> {
+        let first = self.ranks[class].blocks.front().filter(|block| block.number != entry.block)?;
+        let heads = first.channels.iter().filter_map(|&channel| self.queue(channel, class)?.front());
+        heads.filter(|head| head.block == first.number).map(|head| head.operation).min()
     }
 
     /// How many collectives of a channel are complete.
@@ -286,7 +331,8 @@ impl<'a> Machine<'a> {
 
     /// Whether every rank is at its end and every queue empty.
     pub(super) fn is_finished(&self) -> bool {
-        (0..self.ranks.len()).all(|class| self.is_at_end(class)) && self.queues.iter().all(VecDeque::is_empty)
+        (0..self.ranks.len()).all(|class| self.is_at_end(class))
+            && self.queues.iter().flatten().all(VecDeque::is_empty)
     }
 
     /// Whether a class is at the end of its program.
@@ -362,7 +408,11 @@ impl<'a> Machine<'a> {
             self.ranks[class].open[operation] = Some(what.parts.len() as u32);
             return route.iter().for_each(|&channel| self.exchange(class, operation, channel));
         }
-        let mut open = Vec::with_capacity(route.len());
+        self.ranks[class].open[operation] = Some(route.len() as u32);
+        let block = self.ranks[class].next_block(!what.is_message());
+        if self.options.streams == Streams::One && !route.is_empty() {
+            self.ranks[class].queue_in(block, route);
+        }
         for &channel in route {
             let (mut sends, mut receives) = (0, 0);
             if let Channel::Pair { ends, .. } = &self.network.channels[channel] {
@@ -371,103 +421,93 @@ impl<'a> Machine<'a> {
                     *(if part.sends { &mut sends } else { &mut receives }) += 1;
                 }
             }
-            open.push((channel, sends, receives));
-        }
-        let entries: Vec<Vec<(usize, u32, u32)>> = match self.options.streams {
-            Streams::One => vec![open],
-            Streams::PerGroup => open.into_iter().map(|one| vec![one]).collect(),
-        };
-        self.ranks[class].open[operation] = Some(entries.len() as u32);
-        for open in entries {
-            let Some(queue) = open.first().and_then(|one| self.queue(one.0, class)) else { continue };
-            self.queues[queue].push_back(Entry { operation, open, ready: now });
+            let Some(end) = self.network.channels[channel].end_of(class) else { continue };
+            let entry = Entry { operation, sends, receives, block, ready: now };
+            self.queues[channel][end].push_back(entry);
         }
         route.iter().for_each(|&channel| self.meet(channel));
     }
 
-    /// Completes what is at the heads of the queues of a channel, and what comes to the heads then.
+    /// Completes what is at the heads of the queues of a channel, and what can go on then.
     fn meet(&mut self, channel: usize) {
         let mut look = vec![channel];
         while let Some(channel) = look.pop() {
-            let heads = match &self.network.channels[channel] {
-                Channel::Group { .. } => self.complete_collective(channel),
-                Channel::Pair { .. } => self.complete_messages(channel),
-            };
-            for queue in heads {
-                if let Some(head) = self.queues[queue].front() {
-                    look.extend(head.open.iter().map(|open| open.0));
-                }
+            match &self.network.channels[channel] {
+                Channel::Group { .. } => self.complete_collective(channel, &mut look),
+                Channel::Pair { .. } => self.complete_messages(channel, &mut look),
             }
         }
     }
 
-    /// Takes a collective off its queues, if it is at the head of all of them; the queues that it left.
-    fn complete_collective(&mut self, channel: usize) -> Vec<usize> {
-        let is_ready = |queue: &usize| {
-            self.queues[*queue].front().is_some_and(|entry| entry.open.iter().any(|open| open.0 == channel))
-        };
+    /// Takes a collective off its queues, if it is at the head of all of them.
+    fn complete_collective(&mut self, channel: usize, look: &mut Vec<usize>) {
         if self.complete[channel] >= self.limit[channel] {
-            return Vec::new();
-        }
-        let unknown = &self.queue_of[channel][self.ready[channel]..];
-        match unknown.iter().position(|queue| !is_ready(queue)) {
-            Some(more) => {
-                self.ready[channel] += more;
-                return Vec::new();
-            }
-            None => self.ready[channel] = 0,
+            return;
         }
         let network = self.network;
-        let queues = self.queue_of[channel].clone();
-        let entries: Vec<Entry> = queues.iter().filter_map(|&queue| self.queues[queue].pop_front()).collect();
-        let start =
-            entries.iter().zip(&queues).map(|(entry, &queue)| entry.ready.max(self.busy[queue])).max();
         let ends = network.channels[channel].ends();
-        let length =
-            entries.iter().zip(ends).map(|(e, end)| self.program(end.0).operations[e.operation].nanoseconds);
-        let (start, length) = (start.unwrap_or(0), length.max().unwrap_or(0));
-        self.complete[channel] += 1;
-        for ((entry, end), &queue) in entries.iter().zip(ends).zip(&queues) {
-            self.busy[queue] = start + length;
-            self.close(end.0, entry.operation, start, start + length);
+        let ready = self.ready[channel];
+        if let Some(more) = (ready..ends.len()).position(|end| self.head(channel, end).is_none()) {
+            self.ready[channel] += more;
+            return;
         }
-        queues
+        self.ready[channel] = 0;
+        let start = (0..ends.len()).map(|end| self.earliest(channel, end)).max().unwrap_or(0);
+        let length = |end: usize| {
+            let entry = self.head(channel, end)?;
+            Some(self.program(ends[end].0).operations[entry.operation].nanoseconds)
+        };
+        let length = (0..ends.len()).filter_map(length).max().unwrap_or(0);
+        self.complete[channel] += 1;
+        (0..ends.len()).for_each(|end| self.take(channel, end, start, start + length, look));
+        look.push(channel);
     }
 
-    /// Matches sends and receives at the two heads of a pair; the queues that moved on.
-    fn complete_messages(&mut self, channel: usize) -> Vec<usize> {
-        let &[a, b] = &self.queue_of[channel][..] else { return Vec::new() };
-        let network = self.network;
-        let ends = network.channels[channel].ends();
-        let mut left = Vec::new();
-        let open = |entry: &Entry| entry.open.iter().position(|open| open.0 == channel);
-        let heads = self.queues[a].front().zip(self.queues[b].front());
-        let Some((x, y)) = heads else { return left };
-        let (Some(i), Some(j)) = (open(x), open(y)) else { return left };
-        let start = x.ready.max(y.ready).max(self.busy[a]).max(self.busy[b]);
+    /// Matches sends and receives at the two heads of a pair.
+    fn complete_messages(&mut self, channel: usize, look: &mut Vec<usize>) {
+        let ends = self.network.channels[channel].ends();
+        let (Some(x), Some(y)) = (self.head(channel, 0), self.head(channel, 1)) else { return };
+        let (forth, back) = (x.sends.min(y.receives), x.receives.min(y.sends));
+        if forth + back == 0 {
+            return;
+        }
         let length =
             |end: usize, entry: &Entry| self.program(ends[end].0).operations[entry.operation].nanoseconds;
-        let end = start + length(0, x).max(length(1, y));
-        let forth = x.open[i].1.min(y.open[j].2);
-        let back = x.open[i].2.min(y.open[j].1);
-        if forth + back == 0 {
-            return left;
-        }
-        for (queue, place, (sent, received), class) in
-            [(a, i, (forth, back), ends[0].0), (b, j, (back, forth), ends[1].0)]
-        {
-            let Some(entry) = self.queues[queue].front_mut() else { continue };
-            entry.open[place].1 -= sent;
-            entry.open[place].2 -= received;
-            if entry.open.iter().all(|open| open.1 + open.2 == 0) {
-                let operation = entry.operation;
-                self.queues[queue].pop_front();
-                self.busy[queue] = end;
-                self.close(class, operation, start, end);
-                left.push(queue);
+        let start = self.earliest(channel, 0).max(self.earliest(channel, 1));
+        let until = start + length(0, x).max(length(1, y));
+        for (end, (sent, received)) in [(forth, back), (back, forth)].into_iter().enumerate() {
+            let Some(entry) = self.queues[channel][end].front_mut() else { continue };
+            entry.sends -= sent;
+            entry.receives -= received;
+            if entry.sends + entry.receives == 0 {
+                self.take(channel, end, start, until, look);
+                look.push(channel);
             }
         }
-        left
+    }
+
+    /// When what is at the head of a queue can start, for all that its own rank does.
+    fn earliest(&self, channel: usize, end: usize) -> u64 {
+        let ready = self.queues[channel][end].front().map_or(0, |entry| entry.ready);
+        let class = self.network.channels[channel].ends()[end].0;
+        ready.max(self.busy[channel][end]).max(self.ranks[class].busy)
+    }
+
+    /// Takes a complete entry off its queue. What its block held back can go on on the channels to `look` at.
+    fn take(&mut self, channel: usize, end: usize, start: u64, until: u64, look: &mut Vec<usize>) {
+        let class = self.network.channels[channel].ends()[end].0;
+        let Some(entry) = self.queues[channel][end].pop_front() else { return };
+        self.busy[channel][end] = until;
+        self.close(class, entry.operation, start, until);
+        let rank = &mut self.ranks[class];
+        rank.latest = rank.latest.max(until);
+        let Some(block) = rank.blocks.front_mut() else { return };
+        block.left -= 1;
+        if block.left == 0 {
+            rank.blocks.pop_front();
+            rank.busy = rank.latest;
+            look.extend(rank.blocks.front().into_iter().flat_map(|block| block.channels.iter().copied()));
+        }
     }
 
     /// Sends and receives of an operation over a channel, buffered.

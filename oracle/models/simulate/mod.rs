@@ -23,9 +23,13 @@
 //! The program finishes if every rank comes to its end and every queue is empty (a device synchronises at the end).
 //!
 //! A stream is a communicator ([`Streams::PerGroup`], as NCCL runs them), or there is one stream per rank for all
-//! communicators ([`Streams::One`], a device that has room for one communication kernel at a time and takes them in
-//! launch order). A program that finishes with streams per group and not with one stream has two groups that share
-//! ranks, and launches on them in different orders: whether it hangs is left to the device.
+//! communicators ([`Streams::One`], a device that has room for one collective at a time and takes them in launch
+//! order). On one stream a collective starts when everything is complete that its rank launched before it, and
+//! whatever the rank launches after it starts when it is complete. Messages without a collective between them do not
+//! hold each other up there: each pair of ranks takes them in order, as it does with streams per group. So of two
+//! communications the launch order counts if they share a communicator or a pair, or if one of them is a collective.
+//! A program that finishes with streams per group and not with one stream has ranks that launch such two in different
+//! orders: whether it hangs is left to the device.
 //!
 //! # Ranks that do the same
 //!
@@ -74,7 +78,7 @@ pub enum Streams {
     /// One per communicator and rank.
     #[default]
     PerGroup,
-    /// One per rank, for all its communicators.
+    /// One per rank, for the collectives of all its communicators; messages wait for them, and they for messages.
     One,
 }
 

@@ -152,10 +152,22 @@ impl Operation {
             Collective::Barrier | Collective::Other => (None, None, None),
             _ => (o.dtype, o.numel_in, o.numel_out),
         };
+        // Tensor by tensor; and where dimensions are exchanged, which.
+        let tensors = |o: &Operation| match (o.kind, &o.shapes) {
+            (Collective::AllToAll | Collective::Barrier | Collective::Other, _) | (_, None) => None,
+            (Collective::ShardDimAllToAll, Some([sent, received])) => {
+                Some([sent, received].into_iter().flatten().cloned().collect())
+            }
+            (_, Some([sent, _])) => {
+                let numel = |shape: &Vec<i64>| vec![shape.iter().fold(1, |n: i64, &d| n.saturating_mul(d))];
+                Some(sent.iter().map(numel).collect::<Vec<_>>())
+            }
+        };
         (self.kind, self.is_synchronous) == (other.kind, other.is_synchronous)
             && self.reduce_op == other.reduce_op
             && self.root == other.root
             && sizes(self) == sizes(other)
+            && may_agree(tensors(self), tensors(other))
     }
 }
 

@@ -7,7 +7,12 @@ use crate::analysis::validate::validate;
 use crate::case::{Case, Claim, PassConfig, Recorded};
 use crate::family::Run;
 use crate::graph::Graph;
+use crate::rules::RuleStatus;
 use crate::rules::memory::{self, MemoryConfig, MemoryEvidence};
+
+const NOTHING_CLAIMED: &str = "the claim states nothing that can be judged; it may state an order, a peak, the bytes live \
+    before the first step or in each step, the lives or offsets of storages, estimates, increments, runs of a verifier, or a \
+    graph after";
 
 /// Judges what a candidate claims about the memory of a graph.
 pub(crate) fn judge_candidate(run: &Run) -> Result<Judgement, CannotJudge> {
@@ -62,9 +67,11 @@ fn judge_claim(graph: &Graph, claim: &Claim, config: &MemoryConfig) -> Result<Ju
     }
     let ordered = claim.order.as_ref().map(|order| memory::reordered(graph, order)).transpose();
     let ordered = ordered.map_err(CannotJudge::Pass)?;
-    let graph = ordered.as_ref().unwrap_or(graph);
-    let evidence = MemoryEvidence::new(graph, claim, config);
+    let evidence = MemoryEvidence::new([graph, ordered.as_ref().unwrap_or(graph)], claim, config);
     let (findings, rules) = memory::check_all(&evidence);
+    if rules.iter().all(|(_, status)| matches!(status, RuleStatus::NotChecked(_))) {
+        return Err(CannotJudge::Pass(NOTHING_CLAIMED.into()));
+    }
     let verdict = verdict(findings, undecided(&rules));
     let acted = memory::says_something(&evidence);
     Ok(Judgement { verdict, rules, notes: evidence.notes(), acted })

@@ -16,11 +16,8 @@
 //! # What it leaves out
 //!
 //! S takes dtypes and sizes from the records where it does not compute a result, and does not ask whether operators
-//! take what they are given. A result without elements may be of another dtype than recorded, and a node that nobody
-//! reads may be one that raises: for the rest such a dtype is part of what makes a value. That arguments or a recorded
-//! result do not fit their operator is a fault of structure (`rewrite/metadata`), which needs no values. So where P or
-//! C find another dtype or shape, or an operator that raises, it contradicts nothing if the node has such a fault, or
-//! rests on one that has; otherwise it does. Nor does it contradict anything if S finds a difference in what rests on
+//! take what they are given. That arguments or a recorded result do not fit their operator is a fault of structure
+//! (`rewrite/metadata`), which needs no values. The evaluators are not held against each other about a graph that has
 //! such a fault.
 //!
 //! S is asked about the graph of one rank. Where each rank has a graph of its own, what only another one does, or what
@@ -32,11 +29,7 @@
 use super::evidence::misfits;
 use super::partition::PartitionEvidence;
 use super::values::{About, Observed, ValueDifference, ValueEvidence, ValueMethod, ValueResult};
-use super::{
-    AnalyzedGraph, Checked, Evidence, Finding, NodeMention, PassKind, Promise, Reason, Severity, Stage, comm,
-};
-use crate::graph::NodeId;
-use rustc_hash::FxHashSet;
+use super::{Checked, Evidence, Finding, NodeMention, PassKind, Promise, Reason, Severity, Stage, comm};
 
 /// The passes on which the evaluators are held against each other.
 pub(super) const PASSES: &[PassKind] = &[PassKind::Bucketing, PassKind::Repair, PassKind::Partition];
@@ -53,7 +46,9 @@ pub(super) static CATALOGUE: &[Promise] = &[Promise {
 
 /// The contradictions, in words; and the evaluators that could not tell, each with its reason.
 pub(crate) fn contradictions(evidence: &Evidence) -> (Vec<Finding>, Vec<Reason>) {
-    let misfits = evidence.misfits_after();
+    if !evidence.misfits_after().is_empty() {
+        return (Vec::new(), unknown(&evidence.values));
+    }
     let mut values = evidence.values.clone();
     // Launches that meet across ranks and do not belong together mix up values that each graph by itself has right.
     if matches!(comm::same_order_across_ranks(evidence), Checked::Findings(found) if !found.is_empty()) {
@@ -64,53 +59,31 @@ pub(crate) fn contradictions(evidence: &Evidence) -> (Vec<Finding>, Vec<Reason>)
             }
         }
     }
-    let found = find(&values, |name| rests_on(&evidence.after, name, &misfits));
-    let finding = found.map(|contradiction| contradiction.finding(|name| evidence.mention(name)));
+    let finding = find(&values).map(|found| found.finding(|name| evidence.mention(name)));
     (finding.into_iter().collect(), unknown(&evidence.values))
 }
 
 /// The same of the values that a joint graph and its parts compute.
 pub(crate) fn contradictions_of_partition(evidence: &PartitionEvidence) -> (Vec<Finding>, Vec<Reason>) {
     let values = &evidence.values.compared;
-    let composed = evidence.composed.as_deref();
-    let misfits = composed.map(|side| misfits(side.faults())).unwrap_or_default();
-    let is_misfit = |name: &str| composed.is_some_and(|side| rests_on(side, name, &misfits));
+    if evidence.composed.as_deref().is_some_and(|side| !misfits(side.faults()).is_empty()) {
+        return (Vec::new(), unknown(values));
+    }
     let structure = || match &evidence.values.structure {
         Some(Ok(_)) => values.results.iter().find_map(|(method, result)| match result {
             ValueResult::Different(all) => {
                 // Structure does not look at effects.
                 let is_seen = |what: &&ValueDifference| what.observed != Observed::Effects;
-                let what = all.iter().filter(is_seen).find(|what| does_count(what, &is_misfit))?;
+                let what = all.iter().filter(is_seen).find(does_count)?;
                 Some(Contradiction::new("structure", &method.to_string(), what))
             }
             _ => None,
         }),
         _ => None,
     };
-    let found = find(values, is_misfit).or_else(structure);
+    let found = find(values).or_else(structure);
     let found = found.map(|contradiction| contradiction.finding(|name| evidence.mention(name)));
     (found.into_iter().collect(), unknown(values))
-}
-
-/// Whether a node is one of `misfits`, or takes what such a node gives or writes.
-fn rests_on(side: &AnalyzedGraph, name: &str, misfits: &[NodeId]) -> bool {
-    if misfits.is_empty() {
-        return false;
-    }
-    let (graph, storages) = (side.graph, side.storages());
-    let mut open: Vec<NodeId> = graph.find(name).into_iter().collect();
-    let mut seen: FxHashSet<NodeId> = open.iter().copied().collect();
-    while let Some(node) = open.pop() {
-        if misfits.contains(&node) {
-            return true;
-        }
-        let mut below = Vec::new();
-        graph.for_each_input(node, &mut |input| below.push(input));
-        let writes = storages.all_parts(node).flat_map(|part| storages.writes_of(part.storage, None));
-        below.extend(writes.map(|access| access.node));
-        open.extend(below.into_iter().filter(|&node| seen.insert(node)));
-    }
-    false
 }
 
 /// The ways that could not tell, each with its reason.
@@ -148,21 +121,12 @@ impl Contradiction {
     }
 }
 
-/// Whether a difference is about a node that does not fit its operator, or rests on one.
-fn rests(what: &ValueDifference, is_misfit: &impl Fn(&str) -> bool) -> bool {
-    what.nodes.iter().any(|name| is_misfit(name))
-}
-
 /// Whether a difference that an execution finds contradicts who says equal.
-fn does_count(what: &ValueDifference, is_misfit: &impl Fn(&str) -> bool) -> bool {
-    match what.about {
-        About::Types | About::Arguments => !rests(what, is_misfit),
-        About::OtherRank => false,
-        About::Values | About::Execution => true,
-    }
+fn does_count(what: &&ValueDifference) -> bool {
+    what.about != About::OtherRank
 }
 
-fn find(values: &ValueEvidence, is_misfit: impl Fn(&str) -> bool) -> Option<Contradiction> {
+fn find(values: &ValueEvidence) -> Option<Contradiction> {
     use ValueMethod::{Concrete, Provenance, Symbolic};
     let of = |wanted| values.results.iter().find(|(method, _)| *method == wanted).map(|(_, result)| result);
     let is_equal = |method| matches!(of(method), Some(ValueResult::Equal(_)));
@@ -173,8 +137,7 @@ fn find(values: &ValueEvidence, is_misfit: impl Fn(&str) -> bool) -> Option<Cont
     let contradiction = |equal: ValueMethod, different: ValueMethod, what: Option<&ValueDifference>| {
         what.map(|what| Contradiction::new(&equal.to_string(), &different.to_string(), what))
     };
-    let does_count = |what: &&ValueDifference| does_count(what, &is_misfit);
-    let proved = || differences(Symbolic).iter().find(|what| !rests(what, &is_misfit));
+    let proved = || differences(Symbolic).first();
     if is_equal(Symbolic) {
         let numbers = differences(Concrete).iter().find(does_count);
         let mut terms = differences(Provenance).iter().filter(|what| what.about != About::Values);
@@ -225,7 +188,7 @@ mod tests {
     }
 
     fn contradict(results: Vec<(ValueMethod, ValueResult)>) -> bool {
-        find(&ValueEvidence { results, ..ValueEvidence::default() }, |_| false).is_some()
+        find(&ValueEvidence { results, ..ValueEvidence::default() }).is_some()
     }
 
     #[test]
@@ -260,29 +223,10 @@ mod tests {
     }
 
     #[test]
-    fn an_operator_that_raises_contradicts_extents_unless_structure_says_so() {
-        let results = vec![
-            (Symbolic, equal()),
-            (Concrete, about(About::Arguments)),
-            (Provenance, about(About::Arguments)),
-        ];
-        let values = ValueEvidence { results, ..ValueEvidence::default() };
-        assert!(find(&values, |_| false).is_some());
-        assert!(find(&values, |name| name == "mm").is_none());
-        // Nothing else is excused.
-        let results = vec![(Symbolic, equal()), (Concrete, different(true))];
-        assert!(find(&ValueEvidence { results, ..ValueEvidence::default() }, |_| true).is_some());
-        let results = vec![(Provenance, equal()), (Concrete, about(About::Arguments))];
-        assert!(find(&ValueEvidence { results, ..ValueEvidence::default() }, |_| true).is_some());
-    }
-
-    #[test]
-    fn extents_are_excused_where_records_are_wrong_and_for_the_graphs_of_other_ranks() {
-        let results = vec![(Symbolic, different(false)), (Provenance, equal())];
-        let values = ValueEvidence { results, ..ValueEvidence::default() };
-        assert!(find(&values, |_| false).is_some());
-        assert!(find(&values, |name| name == "mm").is_none());
-        let results = vec![(Symbolic, equal()), (Concrete, about(About::OtherRank))];
-        assert!(find(&ValueEvidence { results, ..ValueEvidence::default() }, |_| false).is_none());
+    fn what_only_other_ranks_do_contradicts_nothing() {
+        let results = |about_what| vec![(Symbolic, equal()), (Concrete, about(about_what))];
+        assert!(contradict(results(About::Arguments)));
+        assert!(!contradict(results(About::OtherRank)));
+        assert!(contradict(vec![(Provenance, equal()), (Concrete, about(About::Arguments))]));
     }
 }

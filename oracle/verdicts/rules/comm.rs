@@ -2,20 +2,23 @@
 
 use super::overlap;
 use super::proved::{self, Extra, Packing, extra_of};
-use super::values::{self, BEFORE_AND_AFTER, Observed, ValueMethod, ValueResult};
-use super::{AnalyzedGraph, Checked, Code, Evidence, Finding, Merge, Reason, Stage};
+use super::values::{ValueMethod, ValueResult};
+use super::{
+    AnalyzedGraph, Checked, Code, Correspondence, Evidence, Finding, Merge, RankOutcome, Reason, Stage,
+    messages,
+};
 use crate::analysis::bytes::Overlap;
 use crate::analysis::storages::Touch;
 use crate::analysis::streams::at_once;
-use crate::analysis::{Access, CollectiveCall, GroupName};
-use crate::graph::{Dtype, Graph, NodeId};
+use crate::analysis::{Access, CollectiveCall};
+use crate::graph::{Dtype, Graph, NodeId, World};
 use crate::ops::Kind;
 use crate::semantics::symbolic::Member;
-use crate::simulate::{Estimates, Options, Program, Programs, Report, Step, Streams, simulate};
+use crate::simulate::{Estimates, Options, Program, Programs, Report, Streams, simulate};
 use crate::threads;
 use crate::words;
 use rustc_hash::FxHashSet;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Every launch before survives or is carried by exactly one new launch, which carries nothing else.
@@ -338,70 +341,56 @@ fn on_groups(side: &AnalyzedGraph, packing: &Packing) -> BTreeMap<String, Vec<us
     groups
 }
 
-/// On each group all ranks launch the same sequence, messages meet, and no ranks wait for each other in a circle. What each rank launches
-/// says so, or an execution of all ranks.
+/// On each group all ranks launch the same sequence, messages meet, and no ranks wait for each other in a circle.
 pub(super) fn same_order_across_ranks(evidence: &Evidence) -> Checked {
-    let launched = launched_alike(evidence);
-    if matches!(&launched, Checked::Findings(findings) if !findings.is_empty()) {
-        return launched;
-    }
-    match values::equal(evidence, "rewrite/collectives", Some(Observed::Meetings), BEFORE_AND_AFTER) {
-        Checked::Findings(executed) if !executed.is_empty() => Checked::Findings(executed),
-        _ => launched,
-    }
-}
-
-fn launched_alike(evidence: &Evidence) -> Checked {
     let mut findings = spinning(evidence);
     if evidence.ranks.len() < 2 {
-        if evidence.is_one_of_several && findings.is_empty() {
-            return Checked::NotChecked("it is looked at with the first graph".into());
+        if evidence.is_one_of_several {
+            return match findings.is_empty() {
+                true => Checked::NotChecked("it is looked at with the first graph".into()),
+                false => Checked::Findings(findings),
+            };
         }
-        let (more, unknown) = match evidence.is_one_of_several {
-            true => Default::default(),
-            false => messages_kept(evidence, &evidence.after, &|_, _| false),
-        };
+        let (before, after) = (&evidence.before, &evidence.after);
+        let origins = |launch: usize| origins(&evidence.correspondence, [before, after], launch);
+        let (more, unknown) = messages::kept(evidence, [before, after], &origins, &|_, _| false);
         findings.extend(more);
         return Checked::found(findings, unknown);
     }
     let Some(world) = evidence.before.graph.world.assume_mesh() else {
         return Checked::undecided(Code::TooManyRanks, "the world has too many ranks");
     };
-    // Ranks with one graph share what it launches.
-    let mut distinct: Vec<&Arc<AnalyzedGraph>> = Vec::new();
-    let mut by_rank: BTreeMap<u32, usize> = BTreeMap::new();
-    for outcome in &evidence.ranks {
-        let known = distinct.iter().position(|side| Arc::ptr_eq(side, &outcome.side));
-        by_rank.entry(outcome.rank).or_insert(known.unwrap_or(distinct.len()));
-        if known.is_none() {
-            distinct.push(&outcome.side);
-        }
-    }
+    let given: BTreeSet<u32> = evidence.ranks.iter().map(|outcome| outcome.rank).collect();
     let mut unknown = None;
     // Where all ranks are given, each message is simulated with its partner, and none is compared with the graph before.
-    let is_whole = world.ranks.is_some_and(|ranks| (0..ranks).all(|rank| by_rank.contains_key(&rank)));
+    let is_whole = world.ranks.is_some_and(|ranks| (0..ranks).all(|rank| given.contains(&rank)));
     let lacks_partners = if is_whole { &[][..] } else { &evidence.ranks[..] };
     for outcome in lacks_partners {
-        let partner = |group: &str, peer: i64| {
-            let group = world.group(group)?;
-            let (instance, own) = group.instance_of(outcome.rank)?;
+        let is_given = |group: &str, peer: i64| {
+            let place = world.group(group).and_then(|group| Some((group, group.instance_of(outcome.rank)?)));
+            let Some((group, (instance, own))) = place else { return false };
             let peer = usize::try_from(peer).ok().filter(|&peer| peer != own);
-            peer.and_then(|peer| group.instances[instance].get(peer))
+            let peer = peer.and_then(|peer| group.instances[instance].get(peer));
+            peer.is_some_and(|peer| given.contains(peer))
         };
-        let is_given =
-            |group: &str, peer: i64| partner(group, peer).is_some_and(|peer| by_rank.contains_key(peer));
-        let (more, open) = messages_kept(evidence, &outcome.side, &is_given);
+        let sides: [&AnalyzedGraph; 2] = [&outcome.before, &outcome.side];
+        let origins = |launch: usize| origins(&outcome.correspondence, sides, launch);
+        let (more, open) = messages::kept(evidence, sides, &origins, &is_given);
         findings.extend(more);
         unknown = unknown.or(open);
     }
     if findings.is_empty() {
-        let graphs: Vec<&Graph> = distinct.iter().map(|side| side.graph).collect();
-        let (found, open) = stand_still(evidence, &simulated(&graphs, &by_rank, &world, Streams::PerGroup));
+        let simulated = |streams| simulated(evidence, |outcome| &outcome.side, &world, streams);
+        let (found, open) = stand_still(evidence, &simulated(Streams::PerGroup));
         (findings, unknown) = (found, unknown.or(open));
         // A device may run one communication after the other, and then waits at each.
         if findings.is_empty() && unknown.is_none() {
-            let report = simulated(&graphs, &by_rank, &world, Streams::One);
-            unknown = report.deadlock.and_then(|deadlock| deadlock.chain.into_iter().next()).map(|link| {
+            let link =
+                simulated(Streams::One).deadlock.and_then(|deadlock| deadlock.chain.into_iter().next());
+            let before = || self::simulated(evidence, |outcome| &outcome.before, &world, Streams::One);
+            // What the graphs before leave to the device, no pass is to blame for.
+            let link = link.filter(|_| before().finishes() != Some(false));
+            unknown = link.map(|link| {
                 let why =
                     format!("devices that run one communication at a time would wait for each other: {link}");
                 Code::SerialDeadlock.because(why)
@@ -411,30 +400,40 @@ fn launched_alike(evidence: &Evidence) -> Checked {
     Checked::found(findings, unknown)
 }
 
-/// All ranks against each other, each with its graph: `distinct` ones, and for each rank which of them. Of ranks without
-/// one nothing is known. Devices that run one communication at a time wait for messages elsewhere.
-fn simulated(
-    graphs: &[&Graph],
-    by_rank: &BTreeMap<u32, usize>,
-    world: &crate::graph::World,
+/// The launches before that one after stands for: its twin, or those that it carries.
+fn origins(c: &Correspondence, [before, after]: [&AnalyzedGraph; 2], launch: usize) -> Option<Vec<usize>> {
+    let twin = c.before_of[after.collectives.calls[launch].node.index()];
+    if let Some(twin) = twin.and_then(|twin| before.collectives.launch_at(twin)) {
+        return Some(vec![twin]);
+    }
+    let merge = c.merges.binary_search_by_key(&launch, |merge| merge.launch).ok()?;
+    Some(c.merges[merge].members.clone()).filter(|members| !members.is_empty())
+}
+
+/// All ranks against each other, each with one of its graphs. Of ranks without one nothing is known.
+fn simulated<'a>(
+    evidence: &Evidence<'a>,
+    graph: impl for<'o> Fn(&'o RankOutcome<'a>) -> &'o Arc<AnalyzedGraph<'a>>,
+    world: &World,
     streams: Streams,
 ) -> Report {
+    let mut graphs: Vec<&Graph> = Vec::new();
+    let mut by_rank: BTreeMap<u32, usize> = BTreeMap::new();
+    for outcome in &evidence.ranks {
+        let own = graph(outcome).graph;
+        // Ranks with one graph share what it launches.
+        let known = graphs.iter().position(|known| std::ptr::eq(*known, own));
+        by_rank.entry(outcome.rank).or_insert(known.unwrap_or(graphs.len()));
+        if known.is_none() {
+            graphs.push(own);
+        }
+    }
     let of_rank: Vec<usize> = (0..world.ranks.unwrap_or(0))
         .map(|rank| by_rank.get(&rank).copied().unwrap_or(graphs.len()))
         .collect();
-    let mut programs = Programs::per_rank(graphs, &of_rank, &Estimates::default());
+    let mut programs = Programs::per_rank(&graphs, &of_rank, &Estimates::default());
     (programs.of_rank, programs.world) = (of_rank, world.clone());
     programs.programs.push(Program { is_unknown: true, ..Program::default() });
-    if streams == Streams::One {
-        for Program { steps, operations, .. } in &mut programs.programs {
-            steps.retain(|step| match step {
-                Step::Launch(operation) | Step::Wait { operation, .. } => {
-                    !operations[*operation].is_message()
-                }
-                Step::Compute { .. } => true,
-            });
-        }
-    }
     simulate(&programs, Options { streams, ..Options::default() })
 }
 
@@ -507,75 +506,6 @@ fn stand_still(evidence: &Evidence, report: &Report) -> (Vec<Finding>, Option<Re
 /// What is expected of messages, and of launches on a group.
 const MESSAGE: &str = "each message is sent once and received once, with the same size, dtype and tag";
 const LAUNCH: &str = "all ranks of a group launch the same on it, in one order";
-
-/// The messages of a graph with partners whose graphs are not given, by group, peer, and whether they are sent.
-type Kept<'a> = BTreeMap<(&'a str, i64, bool), Vec<(NodeId, Terms)>>;
-
-/// What both ends of a message must agree on: tag, dtype and number of elements.
-type Terms = (i64, Option<Dtype>, Option<i64>);
-
-/// `None` where some are not known.
-fn kept<'a>(side: &'a AnalyzedGraph, is_given: &dyn Fn(&str, i64) -> bool) -> Option<Kept<'a>> {
-    let mut kept = Kept::new();
-    for call in side.collectives.calls.iter().filter(|call| call.kind.is_message()) {
-        let GroupName::Text(group) = call.group else { return None };
-        for message in call.messages.as_ref()?.iter().filter(|message| !is_given(group, message.peer)) {
-            let messages = kept.entry((group, message.peer, message.sends)).or_default();
-            messages.push((call.node, message.terms(side.graph)));
-        }
-    }
-    Some(kept)
-}
-
-/// A partner whose graph is not given sends and receives what it did before.
-fn messages_kept(
-    evidence: &Evidence,
-    side: &AnalyzedGraph,
-    is_given: &dyn Fn(&str, i64) -> bool,
-) -> (Vec<Finding>, Option<Reason>) {
-    let (Some(old), Some(new)) = (kept(&evidence.before, is_given), kept(side, is_given)) else {
-        let why = Code::NotModelled.because("messages whose group or partner is not known");
-        return (Vec::new(), Some(why));
-    };
-    let none = Vec::new();
-    let mut channels: Vec<_> = old.keys().chain(new.keys()).collect();
-    channels.sort_unstable();
-    channels.dedup();
-    let differs = |channel: &&(&str, i64, bool)| {
-        let [a, b] = [&old, &new].map(|of| of.get(channel).unwrap_or(&none));
-        let at = (0..a.len().max(b.len())).find(|&i| {
-            let agree = |(x, y): (&(NodeId, Terms), &(NodeId, Terms))| may_agree(x.1, y.1);
-            !a.get(i).zip(b.get(i)).is_some_and(agree)
-        })?;
-        let (group, peer, sends) = **channel;
-        let way = if sends { "to" } else { "from" };
-        let words = |of: Option<&(NodeId, Terms)>, graph: &Graph| match of {
-            None => "there is none".to_string(),
-            Some(&(node, (tag, dtype, numel))) => format!(
-                "it is {} of {} {} elements, tag {tag}",
-                graph.name(node),
-                numel.map_or("?".to_string(), |n| n.to_string()),
-                dtype.map_or("?", Dtype::name)
-            ),
-        };
-        let title = format!("message {at} {way} rank {peer} of group {group} is not as before");
-        let mut finding = evidence
-            .finding("rewrite/collectives", Stage::After, title)
-            .fact("no graph of such a rank is given, so what it exchanges counts as it was")
-            .expected(format!("before, {}", words(a.get(at), evidence.before.graph)))
-            .observed(format!("after, {}", words(b.get(at), side.graph)));
-        finding.nodes =
-            b.get(at).map(|(node, _)| evidence.mention(side.graph.name(*node))).into_iter().collect();
-        Some(finding)
-    };
-    (channels.iter().filter_map(differs).collect(), None)
-}
-
-fn may_agree(a: Terms, b: Terms) -> bool {
-    a.0 == b.0
-        && (a.1.is_none() || b.1.is_none() || a.1 == b.1)
-        && (a.2.is_none() || b.2.is_none() || a.2 == b.2)
-}
 
 /// Every launch is waited for exactly once, before any use.
 pub(super) fn wait_before_use(evidence: &Evidence) -> Checked {

@@ -239,7 +239,7 @@ impl<'e> Prepared<'e> {
                     format!("before: {}", describe_failure(&|rank| graph_before(evidence, rank), failure));
                 return ValueResult::Unknown(Code::from(failure).because(why));
             }
-            Err(Stopped::After(failure)) => return failed(&after_of, failure, self.after.len()),
+            Err(Stopped::After(failure)) => return failed(&after_of, failure),
         };
         let mut differences: Vec<ValueDifference> = new_hazards(evidence, before, after);
         // One difference for each place, on the first rank that shows it.
@@ -306,42 +306,29 @@ fn graph_before<'a>(evidence: &Evidence<'a>, rank: u32) -> &'a Graph {
 /// The graph of a rank.
 type GraphOf<'f, 'g> = &'f dyn Fn(u32) -> &'g Graph;
 
-/// A graph after, one of so many different ones, that cannot be executed: our limits are no fault of it, everything
-/// else is.
-fn failed(after: GraphOf, failure: &Failure, graphs: usize) -> ValueResult {
-    let nodes: Vec<(u32, NodeId)> = match failure {
-        Failure::Refused { .. } | Failure::TooLarge { .. } | Failure::World { .. } => {
+/// A graph after that cannot be executed: our limits are no fault of it, and of ranks that do not meet the simulator
+/// speaks (`rewrite/collectives`).
+fn failed(after: GraphOf, failure: &Failure) -> ValueResult {
+    let (rank, node) = match failure {
+        Failure::Raises { rank, node, .. } => (rank.unwrap_or(0), *node),
+        Failure::Undefined { rank, node, .. } => (*rank, *node),
+        _ => {
             let why = format!("after: {}", describe_failure(after, failure));
             return ValueResult::Unknown(Code::from(failure).because(why));
         }
-        Failure::Raises { rank, node, .. } => vec![(rank.unwrap_or(0), *node)],
-        Failure::Undefined { rank, node, .. } => vec![(*rank, *node)],
-        Failure::Stuck(waiting) => waiting.iter().map(|w| (w.rank, w.node)).collect(),
-        Failure::Mismatch(mismatch) => vec![(mismatch.left.0, mismatch.left.1)],
     };
-    let name = |(rank, id): (u32, NodeId)| {
-        let graph = after(rank);
-        if id.index() < graph.len() { graph.name(id).to_string() } else { String::new() }
-    };
+    let graph = after(rank);
+    let name = (node.index() < graph.len()).then(|| graph.name(node).to_string());
     ValueResult::Different(vec![ValueDifference {
-        title: match failure {
-            Failure::Stuck(_) => "ranks wait for each other for ever",
-            Failure::Mismatch(_) => "ranks start different collectives where they meet",
-            _ => values::CANNOT_BE_EXECUTED,
-        }
-        .to_string(),
-        nodes: nodes.into_iter().map(name).filter(|name| !name.is_empty()).collect(),
+        title: values::CANNOT_BE_EXECUTED.to_string(),
+        nodes: name.into_iter().collect(),
         expected: "the graph runs to its end on every rank".to_string(),
         found: describe_failure(after, failure),
         about: match failure {
             Failure::Raises { .. } => About::Arguments,
-            Failure::Stuck(_) | Failure::Mismatch(_) if graphs > 1 => About::OtherRank,
             _ => About::Execution,
         },
-        observed: match failure {
-            Failure::Stuck(_) | Failure::Mismatch(_) => Observed::Meetings,
-            _ => Observed::Outputs,
-        },
+        observed: Observed::Outputs,
         is_cause: false,
     }])
 }
@@ -361,32 +348,7 @@ fn describe_failure(graph: GraphOf, failure: &Failure) -> String {
             });
             format!("{} on rank {rank} takes {what}", name(*rank, *node))
         }
-        Failure::Stuck(waiting) => {
-            let each = waiting.iter().map(|w| {
-                format!(
-                    "rank {} waits at {} for {} on group {}, which ranks {:?} have not started",
-                    w.rank,
-                    name(w.rank, w.node),
-                    name(w.rank, w.collective),
-                    w.group,
-                    w.missing
-                )
-            });
-            each.collect::<Vec<_>>().join("; ")
-        }
-        Failure::Mismatch(m) => format!(
-            "launch {} on group {}: rank {} starts {} ({}), rank {} starts {} ({}): {}",
-            m.sequence,
-            m.group,
-            m.left.0,
-            m.left.2,
-            name(m.left.0, m.left.1),
-            m.right.0,
-            m.right.2,
-            name(m.right.0, m.right.1),
-            m.reason
-        ),
-        Failure::TooLarge { .. } | Failure::World { .. } => failure.to_string(),
+        Failure::TooLarge { .. } | Failure::World { .. } | Failure::Apart(_) => failure.to_string(),
     }
 }
 

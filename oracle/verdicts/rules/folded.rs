@@ -63,9 +63,7 @@ impl Folded {
         let may_be_equal = |difference: &ValueDifference| match difference.observed {
             Observed::Effects => true,
             Observed::State => self.writes,
-            Observed::Outputs | Observed::Meetings => {
-                difference.nodes.iter().any(|name| self.names.contains(name))
-            }
+            Observed::Outputs => difference.nodes.iter().any(|name| self.names.contains(name)),
         };
         differences.retain(|difference| !may_be_equal(difference));
         if differences.is_empty() {

@@ -46,6 +46,7 @@ mod layout;
 mod loosened;
 mod matching;
 pub mod memory;
+mod messages;
 mod metadata;
 mod order;
 mod overlap;
@@ -174,6 +175,8 @@ pub const RENAMED: &[(&str, &str)] = &[
     ("comm/wait-before-use", "rewrite/in-flight"),
     ("comm/same-order-across-ranks", "rewrite/collectives"),
     ("graph/well-formed", "rewrite/well-formed"),
+    ("order/mutation-sequence", "order/keep-ordering-edges"),
+    ("comm/wait-placement", "order/producer-before-reader"),
 ];
 
 /// The id that a rule has now, given that or an older one.
@@ -271,7 +274,8 @@ pub static CATALOGUE: &[Rule<Rewrites>] = &[
         passes: REWRITES,
         statement: "For each process group the sequence of collectives (kind, reduction, dtype, sizes) is the same on all its \
                     ranks; each message has both its ends, which agree on size, dtype and tag; no ranks wait for each other \
-                    in a circle; and no two collectives through symmetric memory of one group run at once.",
+                    in a circle, and where the graphs of some are not given, none waits for more than before the pass; and no two \
+                    collectives through symmetric memory of one group run at once.",
         reason: "A mismatch is a deadlock or mixed-up data.",
         check: comm::same_order_across_ranks,
     },

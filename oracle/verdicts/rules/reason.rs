@@ -259,9 +259,7 @@ impl From<&Failure> for Code {
             Failure::TooLarge { .. } => Code::TooLarge,
             Failure::World { .. } => Code::WorldNotKnown,
             Failure::Refused { .. } => Code::NotExecuted,
-            Failure::Raises { .. } | Failure::Undefined { .. } | Failure::Stuck(_) | Failure::Mismatch(_) => {
-                Code::DoesNotRun
-            }
+            Failure::Raises { .. } | Failure::Undefined { .. } | Failure::Apart(_) => Code::DoesNotRun,
         }
     }
 }

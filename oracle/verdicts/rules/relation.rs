@@ -10,7 +10,7 @@ const RELATIONS: &[&[&str]] = &[
     &["bucket/members-independent", "bucket/contracted-acyclic", "order/acyclic"],
     // What was ordered stays ordered.
     &["order/list-topological", "order/edges-kept", "order/effects-preserved"],
-    &["order/producer-before-reader", "order/keep-ordering-edges", "order/mutation-sequence"],
+    &["order/producer-before-reader", "order/keep-ordering-edges"],
     // What the caller sees is the same. Memory that nobody wrote shows there, or in calls that nobody reads.
     &["rewrite/values", "rewrite/state", "rewrite/effects", "bucket/users-rewired", "rewrite/unwritten"],
     &["partition/semantics-equal", "partition/outputs-preserved", "partition/effects-once-in-order"],

@@ -72,8 +72,6 @@ pub enum Observed {
     State,
     /// Who sees effects: assertions, prints, barriers.
     Effects,
-    /// Ranks that meet in a collective, or wait for each other for ever.
-    Meetings,
 }
 
 /// One difference between what the two graphs compute.

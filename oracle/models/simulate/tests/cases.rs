@@ -58,6 +58,30 @@ fn two_groups_waited_for_crosswise() {
     );
 }
 
+#[test]
+fn on_one_stream_messages_and_collectives_hold_each_other_up() {
+    let one = Options { streams: Streams::One, ..Options::default() };
+    let crossed = ["send s 1 dp; g dp; wait s; wait g", "g dp; recv r 0 dp; wait r; wait g"];
+    assert_eq!(run(world(2, PAIR), &crossed, Options::default()).finishes(), Some(true));
+    assert_eq!(
+        told(&run(world(2, PAIR), &crossed, one)),
+        [
+            "rank 0 waits at wait_s for s on dp: rank 1 has r behind g on dp in its stream",
+            "rank 1 waits at wait_r for g on dp: rank 0 has g behind s on dp in its stream",
+            "neither can go on",
+        ]
+    );
+    let alike = ["send s 1 dp; g dp; wait s; wait g", "recv r 0 dp; g dp; wait r; wait g"];
+    assert_eq!(run(world(2, PAIR), &alike, one).finishes(), Some(true));
+    // In a ring all send first: messages do not hold each other up.
+    let ring: &[(&str, &[&[u32]])] = &[("pp", &[&[0, 1, 2]])];
+    let ring_of =
+        |to: u32, from: u32| format!("send s {to} pp; recv r {from} pp; wait s; wait r; g pp; wait g");
+    let texts = [ring_of(1, 2), ring_of(2, 0), ring_of(0, 1)];
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    assert_eq!(run(world(3, ring), &texts, one).finishes(), Some(true));
+}
+
 /// The witness of K7: even ranks barrier, send, receive; odd ranks barrier, receive, send. Moving the receive over
 /// the send on even ranks makes everybody wait to receive first.
 #[test]

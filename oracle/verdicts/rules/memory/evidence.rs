@@ -38,6 +38,8 @@ pub struct MemoryConfig {
 pub struct MemoryEvidence<'a> {
     /// The graph, in the order to run in.
     pub graph: &'a Graph,
+    /// The same, in the order in which it was given.
+    pub given: &'a Graph,
     /// What is claimed.
     pub claim: &'a Claim,
     /// How to judge it.
@@ -71,8 +73,12 @@ pub(super) struct Resolved {
 pub(super) type StorageLives<'c> = BTreeMap<usize, (&'c ClaimedLife, Resolved)>;
 
 impl<'a> MemoryEvidence<'a> {
-    /// Gathers the evidence.
-    pub fn new(graph: &'a Graph, claim: &'a Claim, config: &'a MemoryConfig) -> MemoryEvidence<'a> {
+    /// Gathers the evidence about a graph, given in the first order and run in the second.
+    pub fn new(
+        [given, graph]: [&'a Graph; 2],
+        claim: &'a Claim,
+        config: &'a MemoryConfig,
+    ) -> MemoryEvidence<'a> {
         let facts = Facts::new(graph);
         let sizes = crate::memory::Sizes::new(graph, config.unbacked);
         let ledger = Ledger::derived(graph, &sizes, &facts.storages);
@@ -85,7 +91,7 @@ impl<'a> MemoryEvidence<'a> {
         let options = Options { devices, unbacked: config.unbacked, donated: &donated };
         let replay = replay_ledger(&facts, ledger, options, &Reference);
         let calls = graph.ids().filter(|&id| graph.node(id).op == Op::Call).collect();
-        MemoryEvidence { graph, claim, config, devices, facts, replay, calls, uncertain }
+        MemoryEvidence { graph, given, claim, config, devices, facts, replay, calls, uncertain }
     }
 
     /// What the replay rests on, for people.

@@ -45,6 +45,14 @@ pub static CATALOGUE: &[Rule<Memories>] = &[
         check: lives::alloc_before_use,
     },
     Rule {
+        id: "memory/dependences-kept",
+        severity: Severity::Soundness,
+        passes: MEMORY,
+        statement: "In the claimed order whatever reads or writes memory, draws or has an effect stays after what it depends on.",
+        reason: "Calls that are moved across a write see other values.",
+        check: order::dependences_kept,
+    },
+    Rule {
         id: "memory/no-use-after-free",
         severity: Severity::Soundness,
         passes: MEMORY,
@@ -81,8 +89,9 @@ pub static CATALOGUE: &[Rule<Memories>] = &[
         id: "memory/placement-disjoint",
         severity: Severity::Soundness,
         passes: MEMORY,
-        statement: "A storage has one place in the arena, whichever of its names the claim uses. Two storages whose lives, \
-                    closed at both ends, meet have no byte in common, exact in-place slices apart.",
+        statement: "A storage that a step makes and another one frees has a place in the arena, and one only, whichever of its \
+                    names the claim uses. Two storages whose lives, closed at both ends, meet have no byte in common, exact \
+                    in-place slices apart: there each element of the result needs only the element that it replaces.",
         reason: "One would overwrite the other.",
         check: placement::disjoint,
     },

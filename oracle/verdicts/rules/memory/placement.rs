@@ -5,10 +5,14 @@
 //! storage's first byte. So the claim is first held against itself: entries of one storage must agree.
 
 use super::evidence::{Found, MemoryEvidence, Resolved, not_claimed};
+use crate::analysis::StorageIndex;
+use crate::analysis::bytes::{ByteSet, Overlap};
 use crate::case::Offset;
-use crate::graph::Str;
+use crate::graph::{Str, Tensor};
 use crate::lifecycle::{ArenaFault, Placement, check_arena};
+use crate::ops::Kind;
 use crate::rules::{Checked, Code};
+use crate::words;
 use rustc_hash::FxHashMap;
 
 const RULE: &str = "memory/placement-disjoint";
@@ -67,6 +71,58 @@ fn places<'c>(
     (placed, of)
 }
 
+/// Whether a storage may take over the memory of another one, which the call that makes it reads: each element that it
+/// writes replaces one that only this element of the result needs.
+fn check_in_place(evidence: &MemoryEvidence, [heir, base]: [&Placed; 2], found: &mut Found) {
+    let (graph, storages) = (evidence.graph, &evidence.facts.storages);
+    let made = storages.storage(StorageIndex(heir.resolved.storage as u32));
+    let Some(result) = storages.tensor(made.by, made.place as usize).map(|id| graph.tensor(id)) else {
+        return;
+    };
+    let kind = evidence.facts.ops.get(graph, made.by).kind;
+    let bytes = |tensor: &Tensor, place: &Placed| {
+        let width = i64::from(tensor.dtype.itemsize());
+        let start = tensor.offset.checked_mul(width)?.checked_add(place.entry.offset)?;
+        let (sizes, strides) = graph.sizes(tensor.shape).zip(graph.sizes(tensor.stride))?;
+        let set = ByteSet::of_window(start, &sizes, &strides, width);
+        let dims = sizes.into_iter().zip(strides).filter(|&(size, _)| size != 1);
+        Some((set, (start, width, dims.collect::<Vec<_>>())))
+    };
+    let written = bytes(result, heir);
+    for input in graph.inputs(made.by) {
+        let shows_base = storages.all_parts(input).any(|part| part.storage.index() == base.resolved.storage);
+        let Some(operand) = graph.tensor_of(input).filter(|_| shows_base && !matches!(kind, Kind::Fill(_)))
+        else {
+            continue;
+        };
+        let read = bytes(operand, base);
+        let overlap = written.as_ref().zip(read.as_ref()).map(|(a, b)| a.0.overlap(b.0));
+        let is_one = written.as_ref().zip(read.as_ref()).is_some_and(|(a, b)| a.1 == b.1);
+        if overlap == Some(Overlap::No) || (is_one && kind.takes_corresponding()) {
+            continue;
+        }
+        let [name, from] = [made.by, input].map(|id| graph.name(id));
+        let title = format!("{name} overwrites elements of {from} that it still reads");
+        // Of an operator that is not known, nor which elements it needs.
+        let is_known =
+            overlap == Some(Overlap::Yes) && !matches!(kind, Kind::Opaque | Kind::Unknown | Kind::Random(_));
+        if !is_known {
+            let why = format!(
+                "{name} takes over the memory of {from}; whether it needs other elements of it is not known"
+            );
+            found.doubt.get_or_insert_with(|| Code::NotModelled.because(why));
+            continue;
+        }
+        let mut finding = evidence.finding(RULE, title, [made.by, input]);
+        finding.expected = Some("an element is replaced by the one that is made of it alone".to_string());
+        finding.observed = Some(match kind.takes_corresponding() {
+            true => format!("{name} and {from} are not laid out alike"),
+            false => format!("an element of {name} is made of other elements of {from}"),
+        });
+        found.add(evidence.is_certain(base.resolved.storage), finding);
+    }
+}
+
 /// No two lives meet in a byte.
 pub(super) fn disjoint(evidence: &MemoryEvidence) -> Checked {
     let Some(offsets) = &evidence.claim.offsets else { return not_claimed("offsets in an arena") };
@@ -79,6 +135,23 @@ pub(super) fn disjoint(evidence: &MemoryEvidence) -> Checked {
     };
     // Also where its device does not count for the sums, a storage has bytes.
     let sizes = replay.ledger.largest_sizes();
+    let needs_place = |&storage: &usize| {
+        let life = replay.lives[storage];
+        life.bytes > 0 && life.start.and(life.end).is_some() && evidence.is_certain(storage)
+    };
+    let mut unplaced =
+        (0..replay.lives.len()).filter(needs_place).filter(|storage| !of.contains_key(storage));
+    if let Some(storage) = unplaced.next() {
+        let (by, more) = (replay.lives[storage].by, unplaced.count());
+        let others = if more > 0 { format!(", nor {}", words::count(more, "other")) } else { String::new() };
+        let title = format!("{} has no place in the arena{others}", evidence.owner(storage));
+        let mut finding = evidence.finding(RULE, title, [by]);
+        finding.expected = Some("what a step makes and another one frees has a place".to_string());
+        finding.observed = Some("the claim gives it none".to_string());
+        found.add(true, finding);
+    } else if offsets.is_empty() {
+        return Checked::NotChecked("no storage needs a place, and none has one".into());
+    }
     // What is not freed lives on after the last step.
     let never = replay.steps.steps.len() as u32;
     // One arena for each device, in the order in which they are first placed on.
@@ -113,10 +186,13 @@ pub(super) fn disjoint(evidence: &MemoryEvidence) -> Checked {
             in_place_of: None,
         });
     }
-    for (placed, own) in placed.iter().zip(&numbers) {
-        let (Some(base), &Some((arena, number))) = (placed.in_place_of, own) else { continue };
-        let base = of.get(&base).and_then(|&base| numbers[base]).filter(|base| base.0 == arena);
-        arenas[arena][number].in_place_of = Some(base.map_or(usize::MAX, |base| base.1));
+    let mut bases: Vec<(usize, usize)> = Vec::new();
+    for (own_place, (heir, own)) in placed.iter().zip(&numbers).enumerate() {
+        let (Some(base), &Some((arena, number))) = (heir.in_place_of, own) else { continue };
+        let base = of.get(&base).filter(|&&base| numbers[base].is_some_and(|base| base.0 == arena)).copied();
+        let number_of = |base: usize| numbers[base].map_or(usize::MAX, |base| base.1);
+        arenas[arena][number].in_place_of = Some(base.map_or(usize::MAX, number_of));
+        bases.extend(base.map(|base| (own_place, base)));
     }
     for fault in arenas.iter().flat_map(|placements| check_arena(placements, None)) {
         let names = match &fault {
@@ -135,6 +211,12 @@ pub(super) fn disjoint(evidence: &MemoryEvidence) -> Checked {
         }
         let is_certain = resolved.iter().all(|r| evidence.is_certain(r.storage));
         found.add(is_certain || !is_overlap, finding);
+    }
+    // What is made while its memory is still needed elsewhere is found above.
+    if found.findings.is_empty() {
+        bases
+            .iter()
+            .for_each(|&(heir, base)| check_in_place(evidence, [&placed[heir], &placed[base]], &mut found));
     }
     found.checked()
 }

@@ -21,6 +21,7 @@ w = wait(g)
 n = add_(b, 1)
 c = add(n, n)
 s = slice(c, 0, 0, 1)
+m = mul_(x, 2)
 output (s, w)
 ";
 
@@ -38,15 +39,22 @@ fn honest(graph: &Graph) -> Claim {
     let order: Vec<String> = calls.map(|id| graph.name(id).to_string()).collect();
     let steps: Vec<(i64, i64)> = replay.steps.steps.iter().map(|step| (step.peak, step.after)).collect();
     let (peak, _) = replay.steps.peak();
+    let place = |(i, life): (usize, &ClaimedLife)| Offset {
+        name: life.name.clone(),
+        offset: i as i64 * 1024,
+        in_place_of: None,
+    };
+    let lives: Vec<ClaimedLife> = lives.collect();
+    let offsets = lives.iter().enumerate().map(place).collect();
     Claim {
         order: Some(order.clone()),
         peak: Some(peak),
         before: Some(replay.steps.before),
         steps: Some(steps.clone()),
-        lives: Some(lives.collect()),
+        lives: Some(lives),
         estimates: vec![("one".into(), peak), ("other".into(), peak)],
         increments: Some(vec![Increment { potential: Some((order.clone(), peak)), order, steps }]),
-        offsets: Some(Vec::new()),
+        offsets: Some(offsets),
         after: Some(graph.clone()),
         verifier_runs: Some(vec![vec!["fine".into()]; 3]),
     }
@@ -65,11 +73,16 @@ fn the_truth_is_sound() {
 }
 
 #[test]
-fn silence_is_not_checked() {
+fn a_claim_without_content_is_an_error() {
     let graph = graph(PROGRAM);
-    let judgement = judge_memory(&graph, &Claim::default(), &MemoryConfig::default()).unwrap();
-    assert_eq!(judgement.verdict, Verdict::Sound);
-    assert!(judgement.rules.iter().all(|(_, status)| matches!(status, RuleStatus::NotChecked(_))));
+    let one = Claim { estimates: vec![("one".into(), 8)], ..Claim::default() };
+    for claim in [Claim::default(), one] {
+        let why = judge_memory(&graph, &claim, &MemoryConfig::default()).unwrap_err().to_string();
+        assert!(why.contains("the claim states nothing that can be judged"), "{why}");
+    }
+    // a, g, b and c are made and freed, or returned.
+    let none = Claim { offsets: Some(Vec::new()), ..Claim::default() };
+    assert_eq!(violated(&graph, &none), ["memory/placement-disjoint"]);
 }
 
 /// Each rule is broken by a claim of its own, and no other soundness rule is, or only what follows.
@@ -88,6 +101,11 @@ fn every_rule_has_its_lie() {
         ("memory/alloc-before-use", |c| {
             lives_only(c);
             life(c, "b").alloc = Some(5);
+        }),
+        // m writes to x, which a reads.
+        ("memory/dependences-kept", |c| {
+            *c = Claim { order: c.order.take(), ..Claim::default() };
+            c.order.as_mut().unwrap().rotate_right(1);
         }),
         // a is freed after its own last use; v, a view of it, is read later, and g is in flight with it.
         ("memory/no-use-after-free", |c| {

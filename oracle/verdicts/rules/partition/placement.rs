@@ -1,5 +1,6 @@
 //! Where nodes run: tangents, effects, random draws, communication.
 
+use super::super::messages;
 use super::super::streams::unlooked;
 use super::super::{Checked, Code, Finding};
 use super::compose::{Origin, Wrapper, added_wrapper, item_of};
@@ -285,7 +286,15 @@ pub(super) fn effects_once_in_order(evidence: &PartitionEvidence) -> Checked {
     let graphs = [&evidence.joint, &evidence.forward, &evidence.backward];
     let unknown = unknown.map(|why| Code::UnknownOperator.because(why));
     let doubt = unknown.or_else(|| doubt.map(|why| Code::UncertainDependence.because(why)));
-    Checked::found(findings, doubt.or_else(|| unlooked(graphs, "the parts of a partition")))
+    let held = || {
+        let composed = evidence.composed.as_deref()?;
+        let twin = |launch: usize| {
+            let node = composed.collectives.calls[launch].node;
+            Some(vec![side.collectives.launch_at(joint.find(composed.graph.name(node))?)?])
+        };
+        messages::holds_more([side, composed], &twin, &|_, _| false)
+    };
+    Checked::found(findings, doubt.or_else(held).or_else(|| unlooked(graphs, "the parts of a partition")))
 }
 
 /// The nodes of a part that no node of the joint graph stands for, and that others can see: they communicate, write

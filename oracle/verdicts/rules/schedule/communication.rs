@@ -1,58 +1,10 @@
-//! `comm/*` of one rank: waits, and memory in flight.
+//! `comm/*` of one rank: memory in flight.
 
 use super::super::Checked;
 use super::evidence::{Evidence, Explain};
-use super::order::describe_places;
 use crate::analysis::in_flight::in_flight;
 use crate::rules::Code;
 use std::collections::BTreeSet;
-
-/// Waits stand behind their collectives and before whoever takes the value.
-pub(super) fn wait_placement(evidence: &Evidence) -> Checked {
-    let mut findings = Vec::new();
-    for outcome in &evidence.outcomes {
-        let before = evidence.before(outcome);
-        let (graph, collectives) = (before.graph, &before.collectives);
-        for (call, waits) in collectives.calls.iter().zip(&collectives.waits) {
-            let mut edges = Vec::new();
-            edges.extend(before.edges.users(call.node).iter().map(|&user| (call.node, user)));
-            for &wait in waits {
-                edges.push((call.node, wait));
-                edges.extend(before.edges.inputs(wait).iter().map(|&input| (input, wait)));
-                edges.extend(before.edges.users(wait).iter().map(|&user| (wait, user)));
-            }
-            edges.sort_unstable();
-            edges.dedup();
-            for (first, second) in edges {
-                if !outcome.is_reversed(first, second) {
-                    continue;
-                }
-                let (a, b) = (graph.name(first), graph.name(second));
-                let is_wait = waits.contains(&first);
-                let title = match is_wait {
-                    true => format!(
-                        "{b} takes the value of {} before {a} has waited for it",
-                        graph.name(call.node)
-                    ),
-                    false => format!("{b} stands before {a}, which it waits for or takes from"),
-                };
-                findings.push(
-                    evidence
-                        .finding("comm/wait-placement", outcome, title)
-                        .with_nodes(evidence, outcome, &[second, first])
-                        .contrast(
-                            format!(
-                                "the value of {} is undefined until it is waited for",
-                                graph.name(call.node)
-                            ),
-                            describe_places(outcome, first, second, graph),
-                        ),
-                );
-            }
-        }
-    }
-    Checked::Findings(findings)
-}
 
 /// Nobody touches what is in flight, who did not before.
 pub(super) fn in_flight_untouched(evidence: &Evidence) -> Checked {

@@ -60,14 +60,6 @@ pub static CATALOGUE: &[Rule<Schedules>] = &[
         check: order::producer_before_reader,
     },
     Rule {
-        id: "comm/wait-placement",
-        severity: Severity::Soundness,
-        passes: SCHEDULE,
-        statement: "A wait comes after its collective and before every consumer of the value.",
-        reason: "Until the wait the value is undefined.",
-        check: communication::wait_placement,
-    },
-    Rule {
         id: "order/keep-ordering-edges",
         severity: Severity::Soundness,
         passes: SCHEDULE,
@@ -75,14 +67,6 @@ pub static CATALOGUE: &[Rule<Schedules>] = &[
                     effects.",
         reason: "Results depend on it, and no argument shows it.",
         check: order::keep_ordering_edges,
-    },
-    Rule {
-        id: "order/mutation-sequence",
-        severity: Severity::Soundness,
-        passes: SCHEDULE,
-        statement: "For each storage the sequence of writes, with the set of reads between two writes, is unchanged.",
-        reason: "A read between other writes reads another value.",
-        check: order::mutation_sequence,
     },
     Rule {
         id: "comm/in-flight-untouched",

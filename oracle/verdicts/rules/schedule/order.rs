@@ -4,9 +4,8 @@ use super::super::Checked;
 use super::super::correspondence::Calls;
 use super::super::streams::unlooked;
 use super::evidence::{Evidence, Explain, Outcome};
-use crate::analysis::storages::Touch;
+use crate::analysis::Origin;
 use crate::analysis::topological::{Violation, violations};
-use crate::analysis::{Origin, StorageIndex};
 use crate::graph::{Graph, NodeId, Op};
 use crate::rules::Code;
 use std::collections::BTreeMap;
@@ -65,7 +64,7 @@ pub(super) fn producer_before_reader(evidence: &Evidence) -> Checked {
         let before = evidence.before(outcome);
         for id in before.graph.ids() {
             for &input in before.edges.inputs(id) {
-                if !outcome.is_reversed(input, id) || is_communication(evidence, outcome, input) {
+                if !outcome.is_reversed(input, id) {
                     continue;
                 }
                 let (a, b) = (before.graph.name(input), before.graph.name(id));
@@ -115,15 +114,8 @@ pub(super) fn producer_before_reader(evidence: &Evidence) -> Checked {
     Checked::Findings(findings)
 }
 
-/// Whether a node of the graph before launches or waits.
-fn is_communication(evidence: &Evidence, outcome: &Outcome, node: NodeId) -> bool {
-    let before = evidence.before(outcome);
-    before.collectives.launch_of_value(node).is_some()
-        || before.collectives.waits.iter().any(|waits| waits.binary_search(&node).is_ok())
-}
-
 /// Where two nodes stand after.
-pub(super) fn describe_places(outcome: &Outcome, first: NodeId, second: NodeId, graph: &Graph) -> String {
+fn describe_places(outcome: &Outcome, first: NodeId, second: NodeId, graph: &Graph) -> String {
     let place =
         |id: NodeId| outcome.place[id.index()].map_or("nowhere".to_string(), |place| format!("at #{place}"));
     format!(
@@ -197,90 +189,4 @@ pub(super) fn keep_ordering_edges(evidence: &Evidence) -> Checked {
     let doubt = doubts.first().map(|doubt| Code::UncertainDependence.because(doubt));
     let unlooked = || unlooked(moved.map(|outcome| evidence.before(outcome)), "a schedule");
     Checked::found(findings, doubt.or_else(unlooked))
-}
-
-/// Writes of each storage, with the reads between them.
-pub(super) fn mutation_sequence(evidence: &Evidence) -> Checked {
-    let mut findings = Vec::new();
-    for outcome in &evidence.outcomes {
-        let before = evidence.before(outcome);
-        let storages = before.storages();
-        for storage in storages.ids() {
-            let accesses: Vec<_> = storages.accesses_of(storage).collect();
-            let writes = accesses.iter().filter(|access| access.touch.writes()).count();
-            if writes == 0 || accesses.iter().all(|access| access.node == accesses[0].node) {
-                continue;
-            }
-            // Where all touch the same bytes for certain, the sequence tells; else the conflicts do, piece by piece.
-            let bytes = accesses[0].part.bytes;
-            let is_whole = bytes.is_interval()
-                && !bytes.is_empty()
-                && accesses.iter().all(|a| a.part.certain && a.part.bytes == bytes);
-            if !is_whole {
-                continue;
-            }
-            let was = sequence(evidence, outcome, storage, &|id| id.0);
-            let is =
-                sequence(evidence, outcome, storage, &|id| outcome.place[id.index()].unwrap_or(u32::MAX));
-            let Some(at) = (0..was.len().max(is.len())).find(|&i| was.get(i) != is.get(i)) else { continue };
-            let graph = before.graph;
-            let tell = |stretch: Option<&Stretch>| {
-                let Some((write, reads)) = stretch else { return "nothing".to_string() };
-                let reads: Vec<&str> = reads.iter().map(|&id| graph.name(id)).collect();
-                let write = write.map_or("before any write".to_string(), |id| {
-                    format!("after the write by {}", graph.name(id))
-                });
-                match reads.is_empty() {
-                    true => format!("{write} nobody reads"),
-                    false => format!("{write} {} read", reads.join(", ")),
-                }
-            };
-            let of = graph.name(storages.storage(storage).by);
-            let nodes: Vec<NodeId> = was
-                .get(at)
-                .into_iter()
-                .chain(is.get(at))
-                .flat_map(|(write, reads)| write.iter().chain(reads))
-                .copied()
-                .collect();
-            let title = format!("the storage of {of} is read between other writes");
-            findings.push(
-                evidence
-                    .finding("order/mutation-sequence", outcome, title)
-                    .with_nodes(evidence, outcome, &nodes)
-                    .contrast(
-                        format!("before, {}", tell(was.get(at))),
-                        format!("after, {}", tell(is.get(at))),
-                    ),
-            );
-        }
-    }
-    Checked::Findings(findings)
-}
-
-/// A write and the reads up to the next.
-type Stretch = (Option<NodeId>, Vec<NodeId>);
-
-fn sequence(
-    evidence: &Evidence,
-    outcome: &Outcome,
-    storage: StorageIndex,
-    place: &dyn Fn(NodeId) -> u32,
-) -> Vec<Stretch> {
-    let storages = evidence.before(outcome).storages();
-    let mut accesses: Vec<(u32, bool, NodeId)> = storages
-        .accesses_of(storage)
-        .map(|access| (place(access.node), access.touch.writes() || access.touch == Touch::Land, access.node))
-        .collect();
-    // A node reads before it writes.
-    accesses.sort_unstable_by_key(|&(place, writes, _)| (place, writes));
-    let mut stretches: Vec<Stretch> = vec![(None, Vec::new())];
-    for (_, writes, node) in accesses {
-        match (writes, stretches.last_mut()) {
-            (false, Some(stretch)) => stretch.1.push(node),
-            _ => stretches.push((Some(node), Vec::new())),
-        }
-    }
-    stretches.iter_mut().for_each(|stretch| stretch.1.sort_unstable());
-    stretches
 }

@@ -1,6 +1,6 @@
 //! What ranks do to each other, and what they must decide alike.
 
-use super::super::{Checked, Code, Finding};
+use super::super::{Checked, Code, Finding, messages};
 use super::evidence::{Evidence, Explain, Outcome};
 use crate::analysis::GroupName;
 use crate::graph::{Graph, NodeId};
@@ -57,6 +57,17 @@ pub(super) fn collective_order_aligned(evidence: &Evidence) -> Checked {
                     "launch {at} on {} was {a} and is {b}; from one rank it cannot be seen whether all ranks decide so",
                     was[group].0
                 ));
+            }
+            let before = evidence.before(outcome);
+            let origins = |launch: usize| {
+                let node = outcome.after.collectives.calls[launch].node;
+                let twin = before.graph.find(outcome.after.graph.name(node));
+                twin.and_then(|twin| before.collectives.launch_at(twin)).map(|launch| vec![launch])
+            };
+            if evidence.outcomes.len() == 1
+                && let Some(why) = messages::holds_more([before, &outcome.after], &origins, &|_, _| false)
+            {
+                doubts.push(why.message);
             }
             first[outcome.before] = Some((outcome, found));
             continue;
