@@ -15,7 +15,7 @@
 
 use super::Options;
 use super::cache::{Cache, Judged, Key, key};
-use super::first::ReadGraph;
+use super::first::{EmptyLog, ReadGraph};
 use super::row::{Cost, Outcome, Row};
 use super::runnables::Runnables;
 use super::shown::Shown;
@@ -48,6 +48,8 @@ pub(super) struct FileReport {
     pub(super) kept: Vec<Kept>,
     /// All graphs, in the order of the file.
     pub(super) graphs: Vec<ReadGraph>,
+    /// Whose log it is, if it holds none.
+    pub(super) empty: Option<EmptyLog>,
 }
 
 impl FileReport {
@@ -188,6 +190,7 @@ impl FileJudge<'_> {
     }
 
     fn record(&mut self, record: Record) {
+        self.writer = self.writer.or(record.rank());
         match record.kind.as_str() {
             "create_symbol" | "create_unbacked_symbol" => {
                 let symbol = symbol(&record);
@@ -237,7 +240,7 @@ impl FileJudge<'_> {
         let id = record.id();
         // Of another process: its records have the same ids.
         if let Some(rank) = record.rank()
-            && *self.writer.get_or_insert(rank) != rank
+            && self.writer != Some(rank)
         {
             self.foreign += 1;
             return;
@@ -540,6 +543,10 @@ impl FileJudge<'_> {
                     "there is no graph after it: the pass raised, or the log ends",
                 );
             }
+        }
+        if self.report.graphs.is_empty() {
+            let empty = |rank| EmptyLog { rank, file: self.file.clone() };
+            self.report.empty = self.writer.or(self.rank).map(empty);
         }
         if self.foreign > 0 {
             let count = ir::words::count(self.foreign, "graph");
