@@ -30,7 +30,7 @@ use ir::format::torch_logs;
 use ir::format::torch_trace::{CompileId, Record, Source};
 use ir::words::held;
 use md5::{Digest, Md5};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use serde_json::Value;
 use std::io;
 use std::path::Path;
@@ -212,11 +212,8 @@ impl FileJudge<'_> {
 
     /// Keeps what is known of process groups of which nothing was known.
     fn learn(&mut self, groups: &[Group]) {
-        for group in groups {
-            if !self.groups.iter().any(|known| known.name == group.name) {
-                self.groups.push(group.clone());
-            }
-        }
+        let mut known: FxHashSet<String> = self.groups.iter().map(|group| group.name.clone()).collect();
+        self.groups.extend(groups.iter().filter(|group| known.insert(group.name.clone())).cloned());
     }
 
     /// A runnable: it says more of the graphs with its inputs, those to come and those of AOTAutograd, which came
@@ -435,7 +432,8 @@ impl FileJudge<'_> {
 
     /// Judges graphs once the process groups of all of them are known: a runnable that says it may come late.
     fn now_or_later(&mut self, pass: &str, id: &CompileId, graphs: Vec<Shown>) {
-        let is_known = |name: &String| self.groups.iter().any(|group| group.name == *name);
+        let known: FxHashSet<&str> = self.groups.iter().map(|group| group.name.as_str()).collect();
+        let is_known = |name: &String| known.contains(name.as_str());
         let read = graphs.iter().filter_map(|shown| shown.graph.as_ref().ok());
         match read.flat_map(|printed| &printed.unknown_groups).all(is_known) {
             true => self.judge(pass, id, &graphs),
