@@ -612,6 +612,57 @@ fn ranks_that_run_other_programs_are_found() {
     }
 }
 
+/// A rank whose log holds no graph is not compared with the others: that is open, where a group may have it.
+#[test]
+fn a_rank_without_graphs_is_a_doubt() {
+    let wait = "w: \"f32[4][1]cpu\" = torch.ops._c10d_functional.wait_tensor.default(r)\nreturn (w,)";
+    let body = |group: &str| {
+        let call = format!("torch.ops._c10d_functional.all_reduce.default(x, 'sum', '{group}')");
+        let text = format!("r: \"f32[4][1]cpu\" = {call}\n{wait}");
+        trace_of(&[("before_a_pass", &text), ("after_a_pass", &text)])
+    };
+    let alone = |rank: u32| {
+        let head = format!("{{\"dynamo_start\":{{}},\"rank\":{rank},\"frame_id\":0,\"frame_compile_id\":0}}");
+        format!("V1122 20:08:47.934000 8363 torch/x.py:1] {head}\n")
+    };
+    let name = |rank: u32| format!("logs/dedicated_log_torch_trace_rank_{rank}_abc.log");
+    let doubt = |rank: u32| {
+        format!(
+            "RANKS MAY DIFFER: rank {rank} is not compared with the others: dedicated_log_torch_trace_rank_{rank}_abc.log \
+             holds no graph"
+        )
+    };
+    let scratch = Scratch::new("trace-no-graph");
+    let groups = scratch.write(
+        "groups.json",
+        br#"{"world":{"ranks":3},"groups":{"0":{"ranks":[[0,1,2]]},"1":{"ranks":[[0,1]]}}}"#,
+    );
+    let folder = scratch.path("logs");
+    std::fs::create_dir_all(&folder).unwrap();
+    // The group of ranks 0 and 1, what the log of rank 2 holds, and whether it may be a member.
+    for (group, log, is_doubt) in [
+        ("0", alone(2), true),
+        ("0", String::new(), true),
+        ("0", "?".to_string(), true),
+        ("1", alone(2), false),
+    ] {
+        for rank in [0, 1] {
+            let text = body(group).replace("\"rank\":0", &format!("\"rank\":{rank}"));
+            scratch.write(&name(rank), text.as_bytes());
+        }
+        scratch.write(&name(2), log.as_bytes());
+        let runs = [
+            program(&["trace", &folder, "--groups", &groups]),
+            program(&["watch", &folder, "--groups", &groups, "--every", "0.05", "--until-idle", "0.1"]),
+        ];
+        for run in runs {
+            let out = common_text(&run.stdout) + &common_text(&run.stderr);
+            assert_eq!(out.contains(&doubt(2)), is_doubt, "{group} {log}: {out}");
+            assert_eq!(run.status.code(), Some(if is_doubt { 3 } else { 0 }), "{out}");
+        }
+    }
+}
+
 /// Every graph of a trace is a file that other commands read, and all ranks together are a program to simulate.
 #[test]
 fn graphs_are_taken_out_of_a_trace() {

@@ -721,7 +721,7 @@ pub(super) fn outcomes_of(input: Input) -> Outcomes {
 }
 
 /// Outcomes as a case records them.
-fn recorded(outcomes: Outcomes) -> Recorded {
+pub(super) fn recorded(outcomes: Outcomes) -> Recorded {
     let graphs = |outcome: Outcome| RecordedGraphs {
         unrepaired: outcome.unrepaired,
         repaired: outcome.repaired,

@@ -1,11 +1,11 @@
 //! Graphs in memory, judged as `graph-oracle check` judges files: for callers that are programs, such as the Python
 //! package. The options are those of the command line, so that there is one list of them.
 
-use super::check::{Check, Outcomes};
+use super::check::{Check, Outcomes, recorded};
 use super::files::{self, Input};
 use super::{Command, CouldNotRun, parsed};
 use crate::candidates::Outcome;
-use crate::case::Case;
+use crate::case::{Case, RecordedParts};
 use crate::graph::Graph;
 use crate::judge::Judgement;
 use crate::limits::Limits;
@@ -68,6 +68,18 @@ impl Pair {
         }
     }
 
+    /// As one case, with its outcome recorded.
+    pub fn case(self) -> Case {
+        let is_partition = self.arguments.first().is_some_and(|kind| kind == "partition");
+        if let (true, [forward, backward]) = (is_partition, &self.after[..]) {
+            let parts = RecordedParts { forward: forward.clone(), backward: backward.clone() };
+            return Case { parts: Some(Box::new(parts)), ..self.before };
+        }
+        let (before, outcomes) = self.parts();
+        let outcome = outcomes.map(recorded);
+        Case { outcome: outcome.or(before.outcome), ..before }
+    }
+
     fn parts(self) -> (Case, Option<Outcomes>) {
         let is_one_a_rank = self.after.len() > 1;
         let mut unrepaired = self.unrepaired;
@@ -77,5 +89,27 @@ impl Pair {
         };
         let outcomes: Outcomes = (0..).zip(self.after).map(outcome).collect();
         (self.before, (!outcomes.is_empty()).then_some(outcomes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::text;
+
+    #[test]
+    fn a_pair_is_a_case_with_its_outcome() {
+        let read = |text: &str| text::parse(text.as_bytes()).unwrap();
+        let before = "world 2 ranks, groups dp = [0 1]\nx = input : f32[4]\ny = neg(x)\noutput y\n";
+        let after = before.replace("neg", "abs");
+        for outcomes in [1, 2] {
+            let after: Vec<Graph> = (0..outcomes).map(|_| read(&after).graph).collect();
+            let arguments = vec!["rewrite".into()];
+            let pair = Pair { before: read(before), after, unrepaired: None, arguments };
+            let case = read(&text::print(&pair.case()));
+            let graphs: Vec<_> = case.outcome.iter().flat_map(|outcome| outcome.entries()).collect();
+            assert_eq!(graphs.len(), outcomes);
+            assert!(graphs.iter().all(|(_, of)| of.repaired.find_target("aten.abs.default").is_some()));
+        }
     }
 }

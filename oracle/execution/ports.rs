@@ -7,12 +7,32 @@ use super::hash::{self, mix};
 use super::layout::{self, Dims, StorageRef, Window};
 use super::number::Number;
 use super::rank::{Item, Rank, too_many};
-use super::run::{Digest, Given, Leaf, TensorValue};
+use super::run::{Digest, Given, Leaf, Options, TensorValue};
 use crate::graph::{Dim, Dtype, NodeId, Out, Value};
+use rustc_hash::FxHashMap;
+
+/// What is known of graph inputs, by their names, and the storages that the file says they share.
+#[derive(Default)]
+pub struct Known<'o> {
+    given: FxHashMap<&'o str, &'o Given>,
+    bounds: FxHashMap<&'o str, Vec<&'o Bounds>>,
+    shared: FxHashMap<u32, StorageRef>,
+}
+
+impl<'o> Known<'o> {
+    pub fn of(options: &'o Options, rank: u32) -> Known<'o> {
+        let mut known = Known::default();
+        for value in options.given.iter().filter(|value| value.rank.is_none_or(|r| r == rank)) {
+            known.given.entry(&value.name).or_insert(value);
+        }
+        options.bounds.iter().for_each(|one| known.bounds.entry(&one.name).or_default().push(one));
+        known
+    }
+}
 
 impl Rank<'_> {
-    /// Makes the value of a graph input. `shared` holds the storages of inputs that the file says are shared.
-    pub fn input(&mut self, index: usize, shared: &mut Vec<(u32, StorageRef)>) -> Outcome<Item> {
+    /// Makes the value of a graph input.
+    pub fn input(&mut self, index: usize, inputs: &mut Known) -> Outcome<Item> {
         let input = &self.program.inputs[index];
         let graph = self.program.graph;
         let name = hash::text(&input.name);
@@ -45,7 +65,7 @@ impl Rank<'_> {
         let grain = whole(dtype);
         let cells = usize::try_from(end).ok().and_then(|end| end.checked_mul(self.cells_per(dtype)));
         let cells = self.memory.room(cells.unwrap_or(usize::MAX))?;
-        let known = tensor.storage.and_then(|s| shared.iter().find(|(id, _)| *id == s.0).map(|&(_, at)| at));
+        let known = tensor.storage.and_then(|storage| inputs.shared.get(&storage.0).copied());
         window.storage = match known {
             Some(storage) => {
                 self.memory.refine(self.domain, storage, grain);
@@ -55,14 +75,13 @@ impl Rank<'_> {
             None => self.memory.allocate(Block::poison(cells, grain)),
         };
         if let Some(id) = tensor.storage {
-            shared.push((id.0, window.storage));
+            inputs.shared.insert(id.0, window.storage);
         }
         // What an earlier input of this storage has filled stays.
         let mut block = self.memory.peek(self.domain, &window)?;
         let per = block.per_element(dtype).max(1);
         let key = mix(name, u64::from(self.rank));
-        let mine = |given: &&Given| given.name == input.name && given.rank.is_none_or(|r| r == self.rank);
-        let given = self.options.given.iter().find(mine);
+        let given = inputs.given.get(input.name.as_str());
         let each = self.cells_per(dtype);
         if let Some(given) = given
             && given.cells.len() != window.numel() * each
@@ -70,8 +89,7 @@ impl Rank<'_> {
             return Err(refuse!("{} cells are given for {} elements", given.cells.len(), window.numel()));
         }
         let domain = self.domain;
-        let bounds: Vec<&Bounds> =
-            self.options.bounds.iter().filter(|bounds| bounds.name == input.name).collect();
+        let bounds = inputs.bounds.get(input.name.as_str()).map_or(&[][..], Vec::as_slice);
         let drawn = |element: usize, part: usize| {
             let cell = domain.input(mix(key, part as u64), element as u64, dtype);
             if bounds.is_empty() {

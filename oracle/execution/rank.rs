@@ -6,6 +6,7 @@ use super::domain::{Domain, Outcome, Trouble, raise, refuse};
 use super::layout::{self, Dims, StorageRef, Window};
 use super::memory::Memory;
 use super::number::Number;
+use super::ports::Known;
 use super::program::{Action, Program, Step};
 use super::run::{Digest, Effect, Failure, FinalInput, LaunchNote, Leaf, Options, RankRun};
 use crate::graph::{Dtype, NodeId, Str, Tensor};
@@ -108,11 +109,11 @@ impl<'a> Rank<'a> {
         }
         (self.at, self.state) = (0, State::Running);
         if repeat == 0 {
-            let mut shared = Vec::new();
+            let mut known = Known::of(self.options, self.rank);
             for index in 0..self.program.inputs.len() {
                 let node = self.program.inputs[index].node;
                 self.memory.node = node;
-                let item = self.input(index, &mut shared).map_err(|trouble| self.failure(node, trouble))?;
+                let item = self.input(index, &mut known).map_err(|trouble| self.failure(node, trouble))?;
                 if let Item::Tensor(window) = &item {
                     self.input_of.entry(window.storage.0).or_insert(index as u32);
                 }

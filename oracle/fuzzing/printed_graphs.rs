@@ -14,7 +14,7 @@ pub fn check(data: &[u8]) {
         check_text(text);
     }
     check_records(torch_trace::Records::new(data));
-    for process in torch_logs::processes(data).unwrap_or_default().into_iter().take(4) {
+    for process in torch_logs::processes(data).unwrap_or_default().0.into_iter().take(4) {
         check_records(torch_logs::Records::new(data, process));
     }
 }

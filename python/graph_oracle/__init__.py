@@ -13,7 +13,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from ._oracle import CannotJudge, Graph
+from ._oracle import CannotJudge, Graph, InternalError
 from .judge import Finding, Reason, Verdict, WrongPass, check_pair, graph, load
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ __all__ = [
     "CannotJudge",
     "Finding",
     "Graph",
+    "InternalError",
     "Reason",
     "Verdict",
     "WrongPass",

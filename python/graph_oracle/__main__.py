@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 
-from ._oracle import command
+from ._oracle import InternalError, command
 
 
 def main() -> int:
@@ -19,7 +19,12 @@ def main() -> int:
         return jobs(sys.argv[2:])
     # Functions and clusters are for the Python that has the package: this one.
     os.environ.setdefault("GRAPH_ORACLE_PYTHON", sys.executable)
-    return command(["graph-oracle", *sys.argv[1:]])
+    try:
+        return command(["graph-oracle", *sys.argv[1:]])
+    except InternalError as error:
+        # 1 would say that something is violated.
+        print(f"graph-oracle: {error}", file=sys.stderr)
+        return 2
 
 
 if __name__ == "__main__":

@@ -4,10 +4,15 @@ import os
 from collections.abc import Sequence
 from typing import Any, final
 
-__all__ = ["CannotJudge", "Graph", "Pair", "Reader", "Shrinking", "command", "generate"]
+__all__ = ["CannotJudge", "Graph", "InternalError", "Pair", "Reader", "Shrinking", "command", "generate"]
 
 class CannotJudge(ValueError):
     """What was given cannot be judged; the message says what is wrong with it."""
+
+class InternalError(CannotJudge):
+    """graph-oracle itself failed. `case` is the path of a file with what it failed on, or None if none could be written."""
+
+    case: str | None
 
 @final
 class Graph:

@@ -1,8 +1,9 @@
 //! Cases of the generator, and the reducer's edits that make one smaller: what property tests are made of.
 
 use crate::graph::Graph;
-use crate::objects::cannot;
+use crate::objects::{cannot, guarded, kept};
 use graph_oracle::case::{Case, Setting};
+use graph_oracle::format::text;
 use graph_oracle::generate::{Offers, Wanted};
 use graph_oracle::graph::{self, Op, Value};
 use graph_oracle::judge::{Offer, Without};
@@ -27,8 +28,8 @@ pub fn generate(
 ) -> PyResult<Graph> {
     let pass = PassKind::named(kind).map_err(cannot)?;
     let mut offer = Offer { max_ranks, ..Offer::default() };
-    for word in without {
-        let known = Without::parse(&word);
+    for word in &without {
+        let known = Without::parse(word);
         offer.without.push(
             known.ok_or_else(|| cannot(format_args!("{word:?} is nothing that graphs can be without")))?,
         );
@@ -41,7 +42,9 @@ pub fn generate(
     };
     let wanted =
         Wanted { seed, pass: Some(pass), offers: vec![offers], set: &set, graphs: &[], small: false };
-    let mut case = py.detach(|| wanted.case(number));
+    let wish =
+        || kept(py, &format!("# generated: {kind}, seed {seed}, case {number}, without {without:?}\n"));
+    let mut case = guarded(py, wish, || Ok(py.detach(|| wanted.case(number))))?;
     if let Some(config) = &mut case.pass {
         config.options.retain(|(key, _)| OF_GRAPH.contains(&key.as_str()));
     }
@@ -69,6 +72,11 @@ pub struct Shrinking {
 }
 
 impl Shrinking {
+    /// What `run` gives, which has this graph for its case.
+    fn guarded<T>(&self, py: Python<'_>, run: impl FnOnce() -> T) -> PyResult<T> {
+        guarded(py, || kept(py, &text::print(&self.case)), || Ok(run()))
+    }
+
     /// Whether a joint graph is one after an edit: with all its results, of which the first are forward's, with a tangent,
     /// and with something to compute.
     fn is_still_joint(&self, edited: &graph::Graph) -> bool {
@@ -89,25 +97,30 @@ impl Shrinking {
     }
 
     /// Walks to the next edit; whether there is one in this round.
-    fn propose(&mut self) -> bool {
+    fn propose(&mut self, py: Python<'_>) -> PyResult<bool> {
         while self.family < Reducer::FAMILIES {
-            let count = *self.count.get_or_insert_with(|| Reducer.count(&self.case.graph, self.family));
+            let count = match self.count {
+                Some(count) => count,
+                None => self.guarded(py, || Reducer.count(&self.case.graph, self.family))?,
+            };
+            self.count = Some(count);
             if self.next < count {
                 self.next += 1;
-                return true;
+                return Ok(true);
             }
             (self.family, self.count, self.next) = (self.family + 1, None, 0);
         }
-        false
+        Ok(false)
     }
 
     /// Makes the edit that was walked to, where it leaves a smaller graph that is as valid.
-    fn take(&mut self) {
-        let Some(number) = self.next.checked_sub(1) else { return };
-        let edited = Reducer.edited(&self.case.graph, self.family, number);
+    fn take(&mut self, py: Python<'_>) -> PyResult<()> {
+        let Some(number) = self.next.checked_sub(1) else { return Ok(()) };
+        let edited = self.guarded(py, || Reducer.edited(&self.case.graph, self.family, number))?;
         if let Some(edited) = edited.filter(|edited| self.is_still_joint(edited)) {
             (self.case.graph, self.count) = (edited, None);
         }
+        Ok(())
     }
 
     /// Begins another round.

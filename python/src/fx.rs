@@ -13,7 +13,7 @@
 //! It does not check the graph: that is for the judge. It changes nothing in what it reads.
 
 use crate::graph::Graph as PyGraph;
-use crate::objects::cannot;
+use crate::objects::{cannot, guarded, kept};
 use graph_oracle::graph::{
     Dim, DimsId, Dtype, Expr, Graph, Group, Node, NodeId, Op, OrderingEdge, Out, Span, StorageId, Str,
     Symbol, Tags, Tensor, Value,
@@ -96,6 +96,21 @@ impl Reader {
         name: &str,
         kind: &str,
     ) -> PyResult<PyGraph> {
+        let read = || self.read_graph(graph, owner, knowledge, name, kind);
+        guarded(py, || kept(py, &graph.str()?.to_string()), read)
+    }
+}
+
+impl Reader {
+    fn read_graph<'py>(
+        &mut self,
+        graph: &Bound<'py, PyAny>,
+        owner: &Bound<'py, PyAny>,
+        knowledge: &Bound<'py, PyAny>,
+        name: &str,
+        kind: &str,
+    ) -> PyResult<PyGraph> {
+        let py = graph.py();
         let mut reading = Reading {
             py,
             reader: self,

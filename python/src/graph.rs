@@ -1,6 +1,6 @@
 //! `Graph`: a graph of the oracle's own, from a file, a text or `torch.fx`.
 
-use crate::objects::cannot;
+use crate::objects::{cannot, guarded, kept};
 use graph_oracle::case::PassConfig;
 use graph_oracle::cli::read_graph;
 use graph_oracle::format::{json, text};
@@ -21,6 +21,11 @@ impl Graph {
     pub fn of(graph: graph::Graph) -> Graph {
         Graph { inner: graph_oracle::case::Case::of_graph(graph), marks: Vec::new() }
     }
+
+    /// What `run` gives, which has this graph for its case.
+    fn guarded<T>(&self, py: Python<'_>, run: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
+        guarded(py, || kept(py, &text::print(&self.inner)), run)
+    }
 }
 
 #[pymethods]
@@ -29,8 +34,8 @@ impl Graph {
     #[new]
     fn new(py: Python<'_>, text: &Bound<'_, PyAny>) -> PyResult<Graph> {
         let text: String = text.extract().map_err(|_| cannot("Graph(text) takes a graph as text"))?;
-        let inner =
-            py.detach(|| read_graph(&PathBuf::from("text"), Some(text.as_bytes()))).map_err(cannot)?;
+        let read = || read_graph(&PathBuf::from("text"), Some(text.as_bytes())).map_err(cannot);
+        let inner = guarded(py, || kept(py, &text), || py.detach(read))?;
         Ok(Graph { inner, marks: Vec::new() })
     }
 
@@ -39,7 +44,8 @@ impl Graph {
     fn load(py: Python<'_>, path: &Bound<'_, PyAny>) -> PyResult<Graph> {
         let path: PathBuf =
             path.extract().map_err(|_| cannot("Graph.load(path) takes the path of a file"))?;
-        let inner = py.detach(|| read_graph(&path, None)).map_err(cannot)?;
+        let read = || read_graph(&path, None).map_err(cannot);
+        let inner = guarded(py, || Ok(path.clone()), || py.detach(read))?;
         Ok(Graph { inner, marks: Vec::new() })
     }
 
@@ -64,25 +70,28 @@ impl Graph {
 
     /// Of a joint graph: how many of its outputs are forward's, where that is known.
     #[getter]
-    fn num_fwd_outputs(&self) -> Option<usize> {
+    fn num_fwd_outputs(&self, py: Python<'_>) -> PyResult<Option<usize>> {
         let none = PassConfig::new("partition");
-        forward_outputs(&self.inner.graph, self.inner.pass.as_ref().unwrap_or(&none)).ok()
+        let pass = self.inner.pass.as_ref().unwrap_or(&none);
+        self.guarded(py, || Ok(forward_outputs(&self.inner.graph, pass).ok()))
     }
 
     /// As exchange JSON.
-    fn json(&self) -> PyResult<String> {
-        let mut text = Vec::new();
-        json::write(&self.inner.graph, &mut text).map_err(cannot)?;
-        String::from_utf8(text).map_err(cannot)
+    fn json(&self, py: Python<'_>) -> PyResult<String> {
+        self.guarded(py, || {
+            let mut text = Vec::new();
+            json::write(&self.inner.graph, &mut text).map_err(cannot)?;
+            String::from_utf8(text).map_err(cannot)
+        })
     }
 
     /// As a text case.
-    fn text(&self) -> String {
-        text::print(&self.inner)
+    fn text(&self, py: Python<'_>) -> PyResult<String> {
+        self.guarded(py, || Ok(text::print(&self.inner)))
     }
 
-    fn __str__(&self) -> String {
-        self.text()
+    fn __str__(&self, py: Python<'_>) -> PyResult<String> {
+        self.text(py)
     }
 
     fn __len__(&self) -> usize {

@@ -28,7 +28,7 @@ mod _oracle {
     #[pymodule_export]
     use super::{
         cases::Shrinking, cases::generate, command, fx::Reader, graph::Graph, objects::CannotJudge,
-        pair::Pair,
+        objects::InternalError, pair::Pair,
     };
 
     #[pymodule_init]
@@ -40,9 +40,10 @@ mod _oracle {
 
 /// Runs the command line on the arguments (the program's name first) and returns its exit status.
 #[pyfunction]
-fn command(py: Python<'_>, arguments: Vec<std::ffi::OsString>) -> u8 {
-    py.detach(|| {
+fn command(py: Python<'_>, arguments: Vec<std::ffi::OsString>) -> PyResult<u8> {
+    let run = || {
         let (mut out, mut complain) = (std::io::stdout().lock(), std::io::stderr());
-        graph_oracle::cli::run(&arguments, &mut out, &mut complain) as u8
-    })
+        Ok(graph_oracle::cli::run(&arguments, &mut out, &mut complain) as u8)
+    };
+    objects::guarded(py, || objects::kept(py, &format!("# {arguments:?}\n")), || py.detach(run))
 }

@@ -2,8 +2,9 @@
 
 use graph_oracle::words::released;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList};
+use pyo3::types::{IntoPyDict, PyDict, PyList};
 use serde_json::Value;
+use std::path::PathBuf;
 
 pyo3::create_exception!(
     graph_oracle,
@@ -11,6 +12,55 @@ pyo3::create_exception!(
     pyo3::exceptions::PyValueError,
     "What was given cannot be judged; the message says what is wrong with it."
 );
+
+pyo3::create_exception!(
+    graph_oracle,
+    InternalError,
+    CannotJudge,
+    "graph-oracle itself failed. `case` is the path of a file with what it failed on, or None if none could be written."
+);
+
+/// What `run` gives. Everything that computes goes through here: a panic becomes an `InternalError`, which keeps what
+/// `case` gives, the path of a file.
+pub fn guarded<T>(
+    py: Python<'_>,
+    case: impl FnOnce() -> PyResult<PathBuf>,
+    run: impl FnOnce() -> PyResult<T>,
+) -> PyResult<T> {
+    caught(run).unwrap_or_else(|panic| {
+        let said = format!("graph-oracle itself failed: {panic}");
+        let (said, case) = match caught(case) {
+            Ok(Ok(path)) => {
+                (format!("{said}; please report it with {}", path.display()), Some(path.into_os_string()))
+            }
+            Ok(Err(why)) => (format!("{said}; its case cannot be written: {why}"), None),
+            Err(why) => (format!("{said}; its case cannot be printed: {why}"), None),
+        };
+        let error = InternalError::new_err(said);
+        error.value(py).setattr("case", case)?;
+        Err(error)
+    })
+}
+
+/// What `run` gives, or the message of its panic.
+fn caught<T>(run: impl FnOnce() -> T) -> Result<T, String> {
+    // Of what `run` changes nothing is left half changed: graphs are replaced as a whole.
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).map_err(|panic| {
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message").to_string()
+    })
+}
+
+/// A new file with a text, in the folder for temporary files.
+pub fn kept(py: Python<'_>, text: &str) -> PyResult<PathBuf> {
+    let keywords = [("mode", "w"), ("encoding", "utf-8"), ("prefix", "graph-oracle-"), ("suffix", ".graph")];
+    let keywords = keywords.into_py_dict(py)?;
+    keywords.set_item("delete", false)?;
+    let file = py.import("tempfile")?.call_method("NamedTemporaryFile", (), Some(&keywords))?;
+    file.call_method1("write", (text,))?;
+    file.call_method0("close")?;
+    file.getattr("name")?.extract()
+}
 
 /// An error with a message of ours.
 pub fn cannot(why: impl std::fmt::Display) -> PyErr {

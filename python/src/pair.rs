@@ -1,8 +1,9 @@
 //! `Pair`: what a pass was given and what it made of it, to be judged.
 
 use crate::graph::Graph;
-use crate::objects::{cannot, object};
+use crate::objects::{cannot, guarded, kept, object};
 use graph_oracle::cli;
+use graph_oracle::format::text;
 use graph_oracle::report;
 use pyo3::prelude::*;
 use rustc_hash::FxHashMap;
@@ -32,20 +33,34 @@ impl Pair {
 
     /// The report, as `graph-oracle check --format json` prints it.
     fn judge<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let report = py.detach(|| {
-            let (judgement, subject) = self.of_graphs().judge()?;
-            Ok::<_, cli::CouldNotRun>(report::json(&judgement, &subject, None))
+        let report = self.guarded(py, |pair| {
+            let (judgement, subject) = pair.judge()?;
+            Ok(report::json(&judgement, &subject, None))
         });
-        object(py, &report.map_err(cannot)?)
+        object(py, &report?)
     }
 
     /// The report as a page for a browser.
     fn page(&self, py: Python<'_>) -> PyResult<String> {
-        py.detach(|| self.of_graphs().page()).map_err(cannot)
+        self.guarded(py, cli::Pair::page)
     }
 }
 
 impl Pair {
+    /// What `run` makes of the graphs, while other threads of Python go on.
+    fn guarded<T: Send>(
+        &self,
+        py: Python<'_>,
+        run: impl FnOnce(cli::Pair) -> Result<T, cli::CouldNotRun> + Send,
+    ) -> PyResult<T> {
+        let case = || {
+            let pair = self.of_graphs();
+            let command = format!("# judged as {:?}\n", pair.arguments);
+            kept(py, &(command + &text::print(&pair.case())))
+        };
+        guarded(py, case, || py.detach(|| run(self.of_graphs())).map_err(cannot))
+    }
+
     fn of_graphs(&self) -> cli::Pair {
         let before = self.before.get();
         cli::Pair {

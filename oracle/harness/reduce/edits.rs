@@ -330,7 +330,9 @@ fn simplify_bodies(graph: &Graph, n: usize) -> Option<Option<Graph>> {
     let (at, edited) = bodies.into_iter().nth(n - 2)?;
     Some(edited.map(|body| {
         let mut graph = graph.clone();
-        graph.subgraphs[at].1 = Arc::new(without_dead_calls(&body));
+        if let Some(place) = graph.subgraphs.bodies_mut().nth(at) {
+            *place = Arc::new(without_dead_calls(&body));
+        }
         graph
     }))
 }

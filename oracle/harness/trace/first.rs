@@ -19,7 +19,8 @@
 //!
 //! A log may end, or a graph may come from a cache, so that a rank that launches less may launch the rest later: this
 //! is a doubt, unless that rank compiled the same frame. What a frame is compiled for a second time depends on the
-//! inputs of a rank, so a difference there is a doubt too.
+//! inputs of a rank, so a difference there is a doubt too. And of a rank whose log holds no graph nothing is known, which
+//! is a doubt where a group that others use may have it.
 
 use super::Options;
 use super::cache::Key;
@@ -46,6 +47,13 @@ pub struct ReadGraph {
     pub(super) file: String,
     /// Of its text, and of all that was known when it was read.
     pub(super) key: Key,
+}
+
+/// A log of a rank that holds no graph.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct EmptyLog {
+    pub(super) rank: u32,
+    pub(super) file: String,
 }
 
 /// What comparing the programs of the ranks found, a line each.
@@ -81,14 +89,15 @@ struct Ranks {
 }
 
 /// Compares the programs of all ranks, and simulates them.
-pub(super) fn compare(graphs: &[ReadGraph], options: &Options) -> Compared {
+pub(super) fn compare(graphs: &[ReadGraph], empty: &[EmptyLog], options: &Options) -> Compared {
     let mut compared = Compared::default();
     let ranks = Ranks::new(graphs, &|id| id.compile.unwrap_or(0) == 0, options);
+    let communicators = ranks.communicators(options);
+    compared.doubts.extend(ranks.not_compared(graphs, empty, &communicators));
     if ranks.of_rank.len() < 2 {
         return compared;
     }
     compared.notes.extend(ranks.notes.iter().cloned());
-    let communicators = ranks.communicators(options);
     for communicator in &communicators {
         match ranks.difference(communicator) {
             Some(Difference { line, is_certain: true }) => compared.findings.push(line),
@@ -140,12 +149,27 @@ pub fn programs(graphs: &[ReadGraph], options: &Options) -> Result<(Programs, Ve
     Ok((programs, ranks.notes))
 }
 
-/// The members of a group that are here.
+/// The members of a group.
 struct Communicator {
     name: String,
+    /// Those whose graphs are here.
     members: Vec<u32>,
+    /// The others that are known.
+    missing: Vec<u32>,
     /// Whether these are all.
-    is_complete: bool,
+    is_known: bool,
+}
+
+impl Communicator {
+    /// Whether the graphs of all members are here.
+    fn is_complete(&self) -> bool {
+        self.is_known && self.missing.is_empty()
+    }
+
+    /// Whether a rank whose graphs are not here may be a member.
+    fn may_have(&self, rank: u32) -> bool {
+        !self.is_known || self.missing.contains(&rank)
+    }
 }
 
 /// Where the members of a communicator part.
@@ -210,6 +234,28 @@ impl Ranks {
         ranks
     }
 
+    /// The ranks of which no log holds a graph, where others may meet them, a line each.
+    fn not_compared(
+        &self,
+        graphs: &[ReadGraph],
+        empty: &[EmptyLog],
+        communicators: &[Communicator],
+    ) -> Vec<String> {
+        let with_graphs: BTreeSet<u32> = graphs.iter().filter_map(|read| read.rank).collect();
+        let mut files: BTreeMap<u32, Vec<&str>> = BTreeMap::new();
+        for log in empty.iter().filter(|log| !with_graphs.contains(&log.rank)) {
+            files.entry(log.rank).or_default().push(&log.file);
+        }
+        // Without a program of any rank nothing says what they use.
+        let may_meet = |rank| self.of_rank.is_empty() || communicators.iter().any(|one| one.may_have(rank));
+        let silent = files.into_iter().filter(|&(rank, _)| may_meet(rank));
+        let line = |(rank, files): (u32, Vec<&str>)| {
+            let hold = if files.len() == 1 { "holds" } else { "hold" };
+            format!("rank {rank} is not compared with the others: {} {hold} no graph", files.join(", "))
+        };
+        silent.map(line).collect()
+    }
+
     /// Whether some rank runs another program than the first.
     fn differ(&self) -> bool {
         self.of_rank.windows(2).any(|pair| pair[0].program != pair[1].program)
@@ -238,10 +284,9 @@ impl Ranks {
         for (name, users) in users {
             let group = self.groups.get(name);
             let listed = group.map_or(&[][..], |group| &group.instances);
-            let mut add = |all: Vec<u32>, is_listed: bool| {
-                let members: Vec<u32> = all.iter().copied().filter(|&rank| self.of(rank).is_some()).collect();
-                let is_complete = is_listed && members.len() == all.len();
-                found.push(Communicator { name: name.to_string(), members, is_complete });
+            let mut add = |all: Vec<u32>, is_known: bool| {
+                let (members, missing) = all.into_iter().partition(|&rank| self.of(rank).is_some());
+                found.push(Communicator { name: name.to_string(), members, missing, is_known });
             };
             match (group.map(|group| group.size), world) {
                 _ if !listed.is_empty() => listed
@@ -359,7 +404,7 @@ impl Ranks {
         if let Some(of) = self.of_rank.iter().find(|of| of.is_cut) {
             return Err(format!("not all that rank {} runs is known", of.rank));
         }
-        if let Some(open) = communicators.iter().find(|one| !one.is_complete) {
+        if let Some(open) = communicators.iter().find(|one| !one.is_complete()) {
             return Err(format!("not all ranks of group {} are known", open.name));
         }
         let last = self.of_rank.last().map_or(0, |of| of.rank.saturating_add(1));

@@ -30,7 +30,7 @@ mod verdict;
 mod watch;
 
 use cache::Cache;
-pub use first::{ReadGraph, programs};
+pub use first::{EmptyLog, ReadGraph, programs};
 use pairs::{FileJudge, FileReport};
 pub use row::{Cost, Outcome, Row};
 pub use watch::{Follow, watch_folder};
@@ -61,12 +61,14 @@ pub struct TraceReport {
     pub rank_doubts: Vec<String>,
     /// All graphs that could be read or not, in the order of the files.
     pub graphs: Vec<ReadGraph>,
+    /// Logs of ranks that hold none.
+    pub empty: Vec<EmptyLog>,
 }
 
 impl TraceReport {
     /// Compares what the ranks run, as it was traced.
     fn compare_programs(&mut self, options: &Options) {
-        let compared = first::compare(&self.graphs, options);
+        let compared = first::compare(&self.graphs, &self.empty, options);
         self.rank_findings.extend(compared.findings);
         self.rank_doubts.extend(compared.doubts);
         self.notes.extend(compared.notes);
@@ -136,6 +138,7 @@ pub fn judge_folder(path: &Path, options: &Options) -> io::Result<TraceReport> {
         files: sources.files,
         notes: sources.notes,
         is_partial: sources.is_partial,
+        empty: sources.empty,
         ..TraceReport::default()
     };
     let mut kept = Vec::new();
@@ -145,6 +148,7 @@ pub fn judge_folder(path: &Path, options: &Options) -> io::Result<TraceReport> {
         report.rows.extend(file.rows);
         report.notes.extend(file.notes);
         report.graphs.extend(file.graphs);
+        report.empty.extend(file.empty);
         report.is_partial |= file.is_partial;
     }
     if options.reads_only {

@@ -15,7 +15,7 @@
 
 use super::Options;
 use super::cache::{Cache, Judged, Key, key};
-use super::first::ReadGraph;
+use super::first::{EmptyLog, ReadGraph};
 use super::row::{Cost, Outcome, Row};
 use super::runnables::Runnables;
 use super::shown::Shown;
@@ -30,7 +30,7 @@ use ir::format::torch_logs;
 use ir::format::torch_trace::{CompileId, Record, Source};
 use ir::words::held;
 use md5::{Digest, Md5};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use serde_json::Value;
 use std::io;
 use std::path::Path;
@@ -48,6 +48,8 @@ pub(super) struct FileReport {
     pub(super) kept: Vec<Kept>,
     /// All graphs, in the order of the file.
     pub(super) graphs: Vec<ReadGraph>,
+    /// Whose log it is, if it holds none.
+    pub(super) empty: Option<EmptyLog>,
 }
 
 impl FileReport {
@@ -188,6 +190,7 @@ impl FileJudge<'_> {
     }
 
     fn record(&mut self, record: Record) {
+        self.writer = self.writer.or(record.rank());
         match record.kind.as_str() {
             "create_symbol" | "create_unbacked_symbol" => {
                 let symbol = symbol(&record);
@@ -209,11 +212,8 @@ impl FileJudge<'_> {
 
     /// Keeps what is known of process groups of which nothing was known.
     fn learn(&mut self, groups: &[Group]) {
-        for group in groups {
-            if !self.groups.iter().any(|known| known.name == group.name) {
-                self.groups.push(group.clone());
-            }
-        }
+        let mut known: FxHashSet<String> = self.groups.iter().map(|group| group.name.clone()).collect();
+        self.groups.extend(groups.iter().filter(|group| known.insert(group.name.clone())).cloned());
     }
 
     /// A runnable: it says more of the graphs with its inputs, those to come and those of AOTAutograd, which came
@@ -237,7 +237,7 @@ impl FileJudge<'_> {
         let id = record.id();
         // Of another process: its records have the same ids.
         if let Some(rank) = record.rank()
-            && *self.writer.get_or_insert(rank) != rank
+            && self.writer != Some(rank)
         {
             self.foreign += 1;
             return;
@@ -432,7 +432,8 @@ impl FileJudge<'_> {
 
     /// Judges graphs once the process groups of all of them are known: a runnable that says it may come late.
     fn now_or_later(&mut self, pass: &str, id: &CompileId, graphs: Vec<Shown>) {
-        let is_known = |name: &String| self.groups.iter().any(|group| group.name == *name);
+        let known: FxHashSet<&str> = self.groups.iter().map(|group| group.name.as_str()).collect();
+        let is_known = |name: &String| known.contains(name.as_str());
         let read = graphs.iter().filter_map(|shown| shown.graph.as_ref().ok());
         match read.flat_map(|printed| &printed.unknown_groups).all(is_known) {
             true => self.judge(pass, id, &graphs),
@@ -540,6 +541,10 @@ impl FileJudge<'_> {
                     "there is no graph after it: the pass raised, or the log ends",
                 );
             }
+        }
+        if self.report.graphs.is_empty() {
+            let empty = |rank| EmptyLog { rank, file: self.file.clone() };
+            self.report.empty = self.writer.or(self.rank).map(empty);
         }
         if self.foreign > 0 {
             let count = ir::words::count(self.foreign, "graph");

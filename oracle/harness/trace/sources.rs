@@ -3,10 +3,12 @@
 //! What a file is, its contents say: files are copied and renamed. TORCH_TRACE gives a file to each process. What
 //! TORCH_LOGS writes may hold lines of several, and is read once for each of them.
 
+use super::first::EmptyLog;
 use crate::files;
 use ir::format::torch_logs::{self, Process};
 use ir::format::torch_trace::{self, Record, Source};
 use ir::words::{count, held};
+use std::fs::Metadata;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
@@ -19,6 +21,8 @@ pub(super) struct Sources {
     pub(super) notes: Vec<String>,
     /// Whether one could not be read that may hold records.
     pub(super) is_partial: bool,
+    /// Logs of ranks without a record of a graph.
+    pub(super) empty: Vec<EmptyLog>,
 }
 
 /// The records of one process.
@@ -78,16 +82,19 @@ const RECOGNISED: u64 = 1 << 20;
 
 /// Finds the files of a folder, sorted by name; a file is itself. `most`: bytes of one that is compressed.
 pub(super) fn find(path: &Path, most: u64) -> io::Result<Sources> {
-    let mut found = Sources { processes: Vec::new(), files: 0, notes: Vec::new(), is_partial: false };
+    let mut found =
+        Sources { processes: Vec::new(), files: 0, notes: Vec::new(), is_partial: false, empty: Vec::new() };
     let (mut traces, mut others) = (Vec::new(), 0);
     for file in list(path)? {
         match kind_of(&file) {
             Ok(Kind::Trace) => traces.push(file),
             Ok(Kind::Logs) => match open(&file, most).and_then(torch_logs::processes) {
-                Ok(processes) => found.add_log(&file, &processes),
+                Ok((with_graphs, without)) => found.add_log(&file, &with_graphs, &without),
                 Err(error) => found.cannot_read(&file, &error),
             },
             Ok(Kind::Short) => found.notes.push(format!("{}: {SHORT}", held(&file.display().to_string()))),
+            // A process that was ended early may not have written a record.
+            Ok(Kind::Other) if is_named_trace(&file) => traces.push(file),
             Ok(Kind::Other) => others += 1,
             Err(error) => found.cannot_read(&file, &error),
         }
@@ -120,8 +127,10 @@ impl Sources {
         self.is_partial = true;
     }
 
-    fn add_log(&mut self, file: &Path, processes: &[Process]) {
+    fn add_log(&mut self, file: &Path, processes: &[Process], without: &[u32]) {
         self.files += 1;
+        let name = held(&file.file_name().unwrap_or_default().to_string_lossy()).into_owned();
+        self.empty.extend(without.iter().map(|&rank| EmptyLog { rank, file: name.clone() }));
         if processes.is_empty() {
             let hint = "TORCH_LOGS=+aot_graphs,+aot_joint_graph,+post_grad_graphs prints them";
             self.notes.push(format!("{}: a log without graphs: {hint}", held(&file.display().to_string())));
@@ -144,7 +153,8 @@ pub(super) fn list(path: &Path) -> io::Result<Vec<PathBuf>> {
     for entry in std::fs::read_dir(path)? {
         let path = entry?.path();
         // A link may lead nowhere.
-        let is_file = std::fs::metadata(&path).is_ok_and(|about| about.is_file() && about.len() > 0);
+        let is_wanted = |about: Metadata| about.is_file() && (about.len() > 0 || is_named_trace(&path));
+        let is_file = std::fs::metadata(&path).is_ok_and(is_wanted);
         files.extend(is_file.then_some(path));
     }
     files.sort();
@@ -170,8 +180,15 @@ fn kind_of(file: &Path) -> io::Result<Kind> {
 /// Whether a file is one of TORCH_TRACE that may still grow: one that is not compressed.
 pub(super) fn is_growing_trace(file: &Path) -> bool {
     let mut start = [0; 2];
-    let read = files::open(file).and_then(|mut file| file.read_exact(&mut start));
-    read.is_ok() && start != GZIP && kind_of(file).is_ok_and(|kind| kind == Kind::Trace)
+    let read = files::open(file).and_then(|mut file| file.read(&mut start));
+    let is_trace = || is_named_trace(file) || kind_of(file).is_ok_and(|kind| kind == Kind::Trace);
+    read.is_ok() && start != GZIP && is_trace()
+}
+
+/// Whether a file has the name that PyTorch gives the log of a rank.
+fn is_named_trace(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    name.starts_with("dedicated_log_torch_trace_") && rank_of(path).is_some()
 }
 
 /// The rank in a file's name: `dedicated_log_torch_trace_rank_3_ab12.log`.

@@ -279,6 +279,7 @@ pub fn watch_folder(
         let mut of_file = file.finish();
         if !is_replaced {
             report.graphs.append(&mut of_file.graphs);
+            report.empty.extend(of_file.empty.take());
         }
         add(of_file, &mut rows, &mut report, show)?;
         if !is_replaced {

@@ -183,6 +183,11 @@ impl Edges {
         self.ordered_after.of(id)
     }
 
+    /// Whether an ordering edge leads from one node to another. It looks at the one with fewer of them.
+    pub fn is_ordered(&self, from: NodeId, to: NodeId) -> bool {
+        meet((self.ordered_before(to), from), (self.ordered_after(from), to))
+    }
+
     /// Everything that must come before `id`: its inputs, then what ordering edges put before it.
     pub fn predecessors(&self, id: NodeId) -> impl Iterator<Item = NodeId> {
         self.inputs(id).iter().chain(self.ordered_before(id)).copied()
@@ -195,14 +200,20 @@ impl Edges {
 
     /// The kind of the edge from `from` to `to`; a data edge where there are both.
     pub fn kind(&self, from: NodeId, to: NodeId) -> Option<EdgeKind> {
-        if self.inputs(to).contains(&from) {
+        if meet((self.inputs(to), from), (self.users(from), to)) {
             Some(EdgeKind::Data)
-        } else if self.ordered_before(to).contains(&from) {
+        } else if self.is_ordered(from, to) {
             Some(EdgeKind::Ordering)
         } else {
             None
         }
     }
+}
+
+/// Whether two nodes are in the rows of each other. It looks into the shorter row.
+fn meet(one: (&[NodeId], NodeId), other: (&[NodeId], NodeId)) -> bool {
+    let (row, node) = if one.0.len() <= other.0.len() { one } else { other };
+    row.contains(&node)
 }
 
 /// The data edges alone, of [`Edges::data`].

@@ -21,6 +21,7 @@
 use super::lines::{Line, Lines, append};
 use super::torch_trace::{CompileId, Record, Source};
 use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
 use std::io::{self, BufRead};
 
 /// A process that wrote lines.
@@ -38,17 +39,24 @@ const MOST_PROCESSES: usize = 1024;
 /// The kind of records that come from here.
 pub const KIND: &str = "torch_logs";
 
-/// The processes whose graphs a file holds, in the order of their first graphs.
+/// The processes whose graphs a file holds, in the order of their first graphs, and the ranks that wrote other lines
+/// only.
 ///
 /// # Errors
 /// The file cannot be read, or holds lines of more than a thousand processes.
-pub fn processes(input: impl BufRead) -> io::Result<Vec<Process>> {
-    let (mut lines, mut found) = (Lines::new(input), Vec::new());
+pub fn processes(input: impl BufRead) -> io::Result<(Vec<Process>, Vec<u32>)> {
+    let (mut lines, mut found, mut ranks) = (Lines::new(input), Vec::new(), BTreeSet::new());
     loop {
         lines.skip(has_no_prefix)?;
         let Some(line) = lines.next_line()? else { break };
         let text = uncoloured(&line);
-        let Some(prefix) = Prefix::of(&text).filter(|prefix| begins_graph(prefix.message)) else { continue };
+        let Some(prefix) = Prefix::of(&text) else { continue };
+        if ranks.len() < MOST_PROCESSES {
+            ranks.extend(prefix.process.rank);
+        }
+        if !begins_graph(prefix.message) {
+            continue;
+        }
         if !found.contains(&prefix.process) {
             found.push(prefix.process);
         }
@@ -56,7 +64,8 @@ pub fn processes(input: impl BufRead) -> io::Result<Vec<Process>> {
             return Err(io::Error::other(format!("holds graphs of more than {MOST_PROCESSES} processes")));
         }
     }
-    Ok(found)
+    ranks.retain(|&rank| found.iter().all(|process| process.rank != Some(rank)));
+    Ok((found, ranks.into_iter().collect()))
 }
 
 /// Whether a line surely has no prefix, not even one in colour.
@@ -315,7 +324,8 @@ mod tests {
     #[test]
     fn messages_of_processes_are_told_apart() {
         let both = [Process { rank: Some(0), pid: 7 }, Process { rank: Some(1), pid: 8 }];
-        assert_eq!(processes(FILE.as_bytes()).unwrap(), both);
+        let third = "[rank2]:I1122 20:25:32.880000 9 torch/x.py:3] [0/0] [__aot_graphs] aot_config id: 3\n";
+        assert_eq!(processes(format!("{third}{FILE}").as_bytes()).unwrap(), (both.to_vec(), vec![2]));
         let (all, unreadable) = records(FILE, Some(0), 7);
         let [forward] = &all[..] else { panic!("{all:?}") };
         assert_eq!(

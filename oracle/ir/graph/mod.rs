@@ -21,6 +21,7 @@
 //! [`analysis`](crate::analysis)): no edges, no storages, no reachability.
 
 mod append;
+mod bodies;
 mod compare;
 mod edit;
 pub mod layout;
@@ -33,6 +34,7 @@ mod unknown;
 mod value;
 mod world;
 
+pub use bodies::Bodies;
 pub use edit::Editor;
 pub use layout::contiguous_strides;
 pub use span::Span;
@@ -219,7 +221,7 @@ pub struct Graph {
     pub clusters: Vec<Cluster>,
     /// The bodies of higher-order operators, by the attribute of the module that holds each. An attribute that is not
     /// here has a body that nobody recorded.
-    pub subgraphs: Vec<(String, Arc<Graph>)>,
+    pub subgraphs: Bodies,
     /// Schema facts that a file states about its targets: JSON text by target name.
     pub facts: Vec<(String, String)>,
     /// Top-level fields of a file that the passes do not read: JSON text by key.
@@ -469,7 +471,12 @@ impl Graph {
 
     /// All distinct targets, placeholders' and the output's included; a [`TargetId`] is the position here.
     pub fn targets(&self) -> impl ExactSizeIterator<Item = &str> {
-        self.targets.iter().map(|&t| self.strings.text(t))
+        self.targets_from(0)
+    }
+
+    /// The targets but for so many of the first.
+    pub fn targets_from(&self, first: usize) -> impl ExactSizeIterator<Item = &str> {
+        self.targets.get(first..).unwrap_or(&[]).iter().map(|&t| self.strings.text(t))
     }
 
     /// The first node with this name.
@@ -743,7 +750,7 @@ impl Graph {
 
     /// The body that an attribute of the module holds.
     pub fn subgraph(&self, attribute: &str) -> Option<&Arc<Graph>> {
-        self.subgraphs.iter().find(|(name, _)| name == attribute).map(|(_, body)| body)
+        self.subgraphs.get(attribute)
     }
 
     /// How many nodes there are with each body in the place of every call that takes it.

@@ -269,7 +269,7 @@ impl Ops {
         }
         let facts = std::cell::LazyCell::new(|| FactsOf::new(graph));
         let row = |target| by_target(target).map(Cow::Borrowed);
-        self.0.extend(graph.targets().skip(known).map(|target| {
+        self.0.extend(graph.targets_from(known).map(|target| {
             row(target).unwrap_or_else(|| {
                 let target = schemas::only_overload(target).unwrap_or(target);
                 row(target).unwrap_or_else(|| Cow::Owned(facts.info(target)))

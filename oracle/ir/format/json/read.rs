@@ -261,7 +261,7 @@ impl<'de> Deserialize<'de> for Body {
                     }
                 }
                 let mut body = builder.finish(Vec::new())?;
-                body.subgraphs = bodies.0;
+                body.subgraphs = bodies.0.into_iter().collect();
                 Ok(Body(body))
             }
         }

@@ -161,6 +161,7 @@ impl Parser<'_> {
         if !self.stated.symbols {
             self.stated.symbols = true;
             self.graph.symbols.clear();
+            self.symbol_at.clear();
         }
         if self.eat_word("none") {
             return self.finish_bare();
@@ -179,6 +180,7 @@ impl Parser<'_> {
         if self.part == Part::Before {
             self.mark(Mark::Symbol(name.clone()));
         }
+        self.symbol_at.entry(name.clone()).or_insert(self.graph.symbols.len());
         self.graph.symbols.push(Symbol { name, hint, range, unbacked });
         self.finish_bare()
     }

@@ -4,6 +4,7 @@ use super::words::{self, Groups, node_name, quote, raw_or_quoted, word_or_quoted
 use crate::graph::{Dim, DimsId, ExprId, Graph, NodeId, Op, Out, Span, Tags, Tensor, Value};
 use crate::ops;
 use crate::ops::shape::row_major_strides;
+use rustc_hash::FxHashMap;
 use std::fmt::Write;
 
 /// The line of one node in parts.
@@ -51,6 +52,8 @@ pub(super) struct Lines<'a> {
     after: Vec<(NodeId, NodeId)>,
     /// (node, renames), by node.
     renames: Vec<(NodeId, NodeId)>,
+    /// The values that symbols had.
+    hints: FxHashMap<&'a str, Option<i64>>,
 }
 
 impl<'a> Lines<'a> {
@@ -61,7 +64,11 @@ impl<'a> Lines<'a> {
         after.dedup();
         renames.sort_unstable();
         renames.dedup();
-        Lines { graph, groups: Groups::of(&graph.world), device, after, renames }
+        let mut hints = FxHashMap::default();
+        for symbol in &graph.symbols {
+            hints.entry(symbol.name.as_str()).or_insert(symbol.hint);
+        }
+        Lines { graph, groups: Groups::of(&graph.world), device, after, renames, hints }
     }
 
     fn name(&self, id: NodeId) -> String {
@@ -269,9 +276,8 @@ impl<'a> Lines<'a> {
     fn expr(&self, expr: ExprId) -> String {
         let expr = self.graph.expr(expr);
         let text = self.graph.text(expr.text);
-        let declared = self.graph.symbols.iter().find(|s| s.name == text);
         match expr.hint {
-            hint if words::is_word(text) && declared.is_some_and(|s| s.hint == hint) => text.to_string(),
+            hint if words::is_word(text) && self.hints.get(text) == Some(&hint) => text.to_string(),
             Some(hint) => format!("{}, {hint}", quote(text)),
             None => quote(text),
         }

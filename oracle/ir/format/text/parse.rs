@@ -11,6 +11,7 @@ use crate::case::{Case, Comment, Part, Place, Program, Recorded, RecordedGraphs,
 use crate::graph::{Graph, NodeId, OrderingEdge, Rename, Value};
 use crate::limits::Limit;
 use crate::ops::Ops;
+use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -67,6 +68,8 @@ pub(super) struct Parser<'a> {
     pub(super) graph: Graph,
     /// The groups of its world.
     pub(super) groups: Groups,
+    /// Where symbols are in the list of the graph.
+    pub(super) symbol_at: FxHashMap<String, usize>,
     pub(super) part: Part,
     /// What the header of the current part has stated so far.
     pub(super) stated: Stated,
@@ -140,6 +143,7 @@ fn parser(text: &str) -> Parser<'_> {
     let lines = memchr::memchr_iter(b'\n', text.as_bytes()).count();
     Parser {
         groups: Groups::default(),
+        symbol_at: FxHashMap::default(),
         text,
         lexer: Lexer::new(text),
         peeked: None,

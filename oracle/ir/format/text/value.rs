@@ -171,7 +171,9 @@ impl Parser<'_> {
     }
 
     fn symbol(&mut self, word: &str, span: (usize, usize)) -> Parse<ExprId> {
-        let Some(symbol) = self.graph.symbols.iter().find(|s| s.name == word) else {
+        let symbols = &self.graph.symbols;
+        let known = self.symbol_at.get(word).and_then(|&at| symbols.get(at)).filter(|s| s.name == word);
+        let Some(symbol) = known.or_else(|| symbols.iter().find(|s| s.name == word)) else {
             let fail = self.fail(span, format!("no symbol is called `{word}`"));
             return Err(fail.help(format!("declare it at the head of the graph: `symbol {word} = 4`")));
         };

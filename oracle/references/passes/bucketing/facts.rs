@@ -2,12 +2,14 @@
 //!
 //! The ids are those of the editor too, which begins with the same nodes.
 
-use super::member::Member;
+use super::member::{Member, Targets};
+use crate::analysis::contradictions::contradiction;
 use crate::analysis::dependences::Options;
 use crate::analysis::storages::{Mode, StorageIndex};
 use crate::analysis::{Collectives, Dependences, Edges, Origin, Origins, Storages};
 use crate::graph::{Graph, NodeId, Op, OrderingEdge};
 use crate::ops::Ops;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Facts about one graph.
 pub struct Facts {
@@ -17,6 +19,9 @@ pub struct Facts {
     pub storages: Storages,
     /// Everything that orders two nodes.
     pub dependences: Dependences,
+    /// Launches, waits and casts whose records contradict their operators, each with how. They are opaque, so nothing
+    /// that is known of the operator may be made of them.
+    pub contradicted: FxHashMap<NodeId, String>,
 }
 
 impl Facts {
@@ -26,7 +31,15 @@ impl Facts {
         let collectives = Collectives::new(graph, ops);
         let storages = Storages::new(graph, ops, &edges, &collectives, Mode::Physical);
         let dependences = Dependences::new(graph, ops, &edges, &storages, &collectives, Options::default());
-        Facts { edges, storages, dependences }
+        let targets = Targets::of(graph);
+        let is_merged = |&id: &NodeId| {
+            targets.kind(graph, id).is_some()
+                || Targets::calls(graph, id, &[targets.wait, targets.convert, targets.to_copy])
+        };
+        let contradicted = graph.ids().filter(is_merged);
+        let contradicted =
+            contradicted.filter_map(|id| Some((id, contradiction(graph, ops, id)?.to_string()))).collect();
+        Facts { edges, storages, dependences, contradicted }
     }
 
     /// What must come before what although no edge of the graph says so: conflicting accesses of storage, random
@@ -73,7 +86,7 @@ impl Facts {
         // Every node that shows the buffer, from its allocation on, in list order; the gather's result and what
         // is made from it are other names of the new buffer.
         let mut stack = vec![self.storages.storage(*buffers.first()?).by];
-        let mut seen = stack.clone();
+        let mut seen: FxHashSet<NodeId> = stack.iter().copied().collect();
         let mut misses: Option<NodeId> = None;
         while let Some(id) = stack.pop() {
             for &user in self.edges.users(id) {
@@ -86,7 +99,7 @@ impl Facts {
                     misses = Some(user);
                 }
                 if shows(user) {
-                    seen.push(user);
+                    seen.insert(user);
                     stack.push(user);
                 }
             }

@@ -203,6 +203,9 @@ pub fn fault(cx: &Context, member: &Member) -> Option<Reason> {
     if cx.editor.users(member.start) != [member.wait] {
         return Some(Reason::UsedBeforeWait);
     }
+    if let Some(why) = [member.start, member.wait].iter().find_map(|id| cx.facts.contradicted.get(id)) {
+        return Some(Reason::Contradicted { why: why.clone() });
+    }
     let Some(input) = graph.tensor_of(member.input) else { return Some(Reason::NoInputMetadata) };
     let out = graph.tensor_of(member.start)?;
     let sized =

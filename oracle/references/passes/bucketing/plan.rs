@@ -58,6 +58,11 @@ pub enum Reason {
     },
     /// Something other than its one wait uses its value.
     UsedBeforeWait,
+    /// What is recorded of it, or of its wait, contradicts its operator.
+    Contradicted {
+        /// How.
+        why: String,
+    },
     /// Nothing is recorded about its input.
     NoInputMetadata,
     /// Sizes or strides, its own or with the bucket's, are negative or beyond 2^48.
@@ -91,6 +96,7 @@ impl fmt::Display for Reason {
         match self {
             Reason::Dependent { member } => write!(f, "a path connects it with {member} of the open bucket"),
             Reason::UsedBeforeWait => f.write_str("its value is used by something other than its one wait"),
+            Reason::Contradicted { why } => write!(f, "its record contradicts its operator: {why}"),
             Reason::NoInputMetadata => f.write_str("nothing is recorded about its input"),
             Reason::AbsurdSize => f.write_str("a size or stride is negative or beyond 2^48"),
             Reason::SymbolicSize => f.write_str("a size is symbolic"),

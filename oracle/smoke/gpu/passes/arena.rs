@@ -7,6 +7,7 @@ use crate::gpu::device::{GUARD_BYTES, Placement};
 use crate::gpu::plan::{Action, Lane, Origin, Plan};
 use crate::gpu::report::{Finding, Kind};
 use crate::lifecycle::{self, check_arena};
+use std::collections::BTreeMap;
 
 /// Offsets of all buffers: first fit, in the order of the allocations, each stream that allocates in its own part. What is
 /// freed on another stream is not used again.
@@ -14,39 +15,50 @@ pub fn earliest(plan: &Plan) -> Vec<u64> {
     let mut offsets = vec![0; plan.buffers.len()];
     let mut base = 0;
     for (stream, of) in (0..).zip(&plan.streams) {
-        // Taken bytes of this stream, ascending: (start, end, buffer).
-        let mut taken: Vec<(u64, u64, u32)> = Vec::new();
+        // Free bytes of this stream, from where to where, and where the buffers are that take the others.
+        let (mut gaps, mut taken) = (BTreeMap::from([(base, u64::MAX)]), BTreeMap::new());
         let mut top = base;
-        let mut place = |buffer: u32, taken: &mut Vec<(u64, u64, u32)>| {
-            let size = aligned(plan.buffers[buffer as usize].bytes);
-            let mut at = base;
-            let mut slot = taken.len();
-            for (i, &(start, end, _)) in taken.iter().enumerate() {
-                if at + size <= start {
-                    slot = i;
-                    break;
-                }
-                at = at.max(end);
+        let size = |buffer: u32| aligned(plan.buffers[buffer as usize].bytes);
+        let mut place = |buffer: u32, gaps: &mut BTreeMap<u64, u64>, taken: &mut BTreeMap<u32, u64>| {
+            let size = size(buffer);
+            let gap = gaps.iter().find(|&(start, end)| end - start >= size);
+            let Some((at, end)) = gap.map(|(&start, &end)| (start, end)) else { return };
+            gaps.remove(&at);
+            if at + size < end {
+                gaps.insert(at + size, end);
             }
-            taken.insert(slot, (at, at + size, buffer));
             offsets[buffer as usize] = at;
+            taken.insert(buffer, at);
             top = top.max(at + size);
         };
         for (number, buffer) in plan.buffers.iter().enumerate() {
             if buffer.rank == of.rank && of.lane == Lane::Compute && buffer.origin != Origin::Made {
-                place(number as u32, &mut taken);
+                place(number as u32, &mut gaps, &mut taken);
             }
         }
         for command in plan.commands.iter().filter(|command| command.stream == stream) {
             match command.action {
-                Action::Alloc(buffer) => place(buffer, &mut taken),
-                Action::Free(buffer) => taken.retain(|&(.., other)| other != buffer),
+                Action::Alloc(buffer) => place(buffer, &mut gaps, &mut taken),
+                Action::Free(buffer) => {
+                    if let Some(at) = taken.remove(&buffer) {
+                        free(&mut gaps, at, size(buffer));
+                    }
+                }
                 _ => {}
             }
         }
         base = top;
     }
     offsets
+}
+
+/// Adds free bytes, and joins them with those beside them.
+fn free(gaps: &mut BTreeMap<u64, u64>, start: u64, size: u64) {
+    let end = gaps.remove(&(start + size)).unwrap_or(start + size);
+    match gaps.range_mut(..start).next_back() {
+        Some((_, before)) if *before == start => *before = end,
+        _ => drop(gaps.insert(start, end)),
+    }
 }
 
 /// The placement, and the buffers that share bytes while both live.

@@ -297,8 +297,10 @@ impl<'a> Lowering<'a> {
                 awaited.push(launch);
             }
         }
-        let seen_through = |(_, start): &(usize, &Start)| start.node == node && sees_through(start);
-        awaited.extend(seen.starts.iter().enumerate().filter(seen_through).map(|(launch, _)| launch as u32));
+        // What a rank starts is in the order of its nodes.
+        let first = seen.starts.partition_point(|start| start.node < node);
+        let own = seen.starts.iter().enumerate().skip(first).take_while(|(_, start)| start.node == node);
+        awaited.extend(own.filter(|(_, start)| sees_through(start)).map(|(launch, _)| launch as u32));
         for launch in awaited {
             if let Some(&done) = self.done[rank as usize].get(&launch) {
                 self.enqueue(stream, Action::Wait(done));

@@ -16,7 +16,8 @@ use crate::passes::bucketing::strategy::Context;
 pub fn foldable(cx: &Context, input: NodeId, start: NodeId) -> Option<(NodeId, NodeId)> {
     let (graph, targets) = (cx.editor.graph(), cx.targets);
     let is_cast = Targets::calls(graph, input, &[targets.convert, targets.to_copy]);
-    if !is_cast || cx.editor.users(input) != [start] || (cx.careful && cx.facts.is_awaited(input)) {
+    let is_plain = is_cast && !cx.facts.contradicted.contains_key(&input);
+    if !is_plain || cx.editor.users(input) != [start] || (cx.careful && cx.facts.is_awaited(input)) {
         return None;
     }
     let Some(Value::Node(from)) = graph.arg(input, 0) else { return None };
