@@ -57,9 +57,9 @@ impl<'f> Writer<'f> {
     /// Writes a call out. After an error the nodes that were added are of no use.
     pub fn write(&mut self, id: NodeId) -> Made<()> {
         let graph = self.editor.graph();
-        let schema = self.ops.get(graph, id).schema.clone().ok_or("it has no schema")?;
-        let returns_fresh = schema.returns.iter().all(|of| of.alias.is_none());
-        if !returns_fresh || schema.params.iter().any(|param| param.write) {
+        let info = self.ops.get(graph, id);
+        let schema = info.schema.clone().ok_or("it has no schema")?;
+        if schema.returns.iter().any(|of| of.alias.is_some()) || info.written(graph, id).next().is_some() {
             return Err("it writes, or returns a view".into());
         }
         let mut names = self.arguments(id, &schema)?;
