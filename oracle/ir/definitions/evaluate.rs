@@ -1,7 +1,7 @@
 //! Evaluating a body: what is known without running (sizes, arguments, dtypes, loops) is computed, operators on tensors
 //! become calls of the graph.
 
-use super::syntax::{Expr, File, Statement};
+use super::syntax::{Definitions, Expr, Statement};
 use crate::graph::{Dtype, Editor, NodeId, Op, Out, Str, Tensor, Value, contiguous_strides};
 use crate::limits::Limit;
 use crate::ops::shape::record;
@@ -38,7 +38,7 @@ const MOST_TIMES: i64 = 64;
 pub(super) struct Writer<'f> {
     pub editor: Editor,
     ops: Ops,
-    file: &'f File,
+    file: &'f Definitions,
     mark: &'f str,
     /// The call that is written out.
     of: NodeId,
@@ -50,7 +50,7 @@ pub(super) struct Writer<'f> {
 }
 
 impl<'f> Writer<'f> {
-    pub fn new(editor: Editor, ops: Ops, file: &'f File, mark: &'f str) -> Writer<'f> {
+    pub fn new(editor: Editor, ops: Ops, file: &'f Definitions, mark: &'f str) -> Writer<'f> {
         Writer { editor, ops, file, mark, of: NodeId(0), device: None, left: 0, most_elements: 0, nested: 0 }
     }
 

@@ -29,10 +29,10 @@ use crate::ops::Ops;
 use evaluate::Writer;
 use rustc_hash::FxHashSet;
 use std::sync::LazyLock;
-use syntax::File;
+use syntax::Definitions;
 
-static FILE: LazyLock<File> =
-    LazyLock::new(|| File::parse(include_str!("operators.txt")).unwrap_or_default());
+static DEFINITIONS: LazyLock<Definitions> =
+    LazyLock::new(|| Definitions::parse(include_str!("operators.txt")).unwrap_or_default());
 
 /// Graphs with the calls written out that are defined; `None` where there are none. `rounds`: results may be rounded
 /// otherwise. An operator is written out in all graphs or in none. The names of new nodes end with the mark of their
@@ -55,6 +55,15 @@ pub fn written_out(graphs: &[(&Graph, &str)], rounds: bool) -> Option<Vec<Graph>
     }
 }
 
+/// The calls whose definitions round elsewhere than their kernels.
+pub fn rounded_calls(graph: &Graph) -> Vec<NodeId> {
+    let is_rounded = |id: &NodeId| {
+        let of = || DEFINITIONS.operators.get(graph.target(*id));
+        graph.node(*id).op == Op::Call && of().is_some_and(|definition| !definition.is_exact)
+    };
+    graph.ids().filter(is_rounded).collect()
+}
+
 /// A graph with the calls written out that are defined. Operators of which one cannot be are added to `left_out`.
 fn one_written_out(
     graph: &Graph,
@@ -64,7 +73,7 @@ fn one_written_out(
 ) -> Option<Graph> {
     let ops = Ops::of(graph);
     let is_defined = |&id: &NodeId| {
-        let of = || FILE.operators.get(graph.target(id));
+        let of = || DEFINITIONS.operators.get(graph.target(id));
         graph.node(id).op == Op::Call
             && of().is_some_and(|definition| rounds || definition.is_exact)
             && !left_out.contains(graph.target(id))
@@ -74,7 +83,7 @@ fn one_written_out(
         return None;
     }
     let draws: Vec<bool> = calls.iter().map(|&id| ops.draws(graph, id)).collect();
-    let mut writer = Writer::new(Editor::new(graph), ops, &FILE, mark);
+    let mut writer = Writer::new(Editor::new(graph), ops, &DEFINITIONS, mark);
     for (id, draws) in calls.into_iter().zip(draws) {
         let first = writer.editor.graph().len();
         if draws || writer.write(id).is_err() {
@@ -98,7 +107,7 @@ mod tests {
 
     #[test]
     fn the_file_can_be_read() {
-        let file = File::parse(include_str!("operators.txt")).unwrap();
+        let file = Definitions::parse(include_str!("operators.txt")).unwrap();
         assert!(file.operators.len() > 270, "{}", file.operators.len());
         let names: Vec<&String> = file.operators.keys().collect();
         for target in names {

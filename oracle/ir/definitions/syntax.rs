@@ -54,13 +54,13 @@ pub(super) struct Function {
 pub(super) struct Definition {
     /// Whether the operator's kernel gives the bits of the body.
     pub is_exact: bool,
-    /// The body's place in [`File::bodies`].
+    /// The body's place in [`Definitions::bodies`].
     pub body: usize,
 }
 
 /// What a file defines.
 #[derive(Debug, Default)]
-pub(super) struct File {
+pub(super) struct Definitions {
     pub functions: FxHashMap<String, Function>,
     pub operators: FxHashMap<String, Definition>,
     pub bodies: Vec<Vec<Statement>>,
@@ -103,11 +103,11 @@ impl<'t> Rows<'t> {
     }
 }
 
-impl File {
+impl Definitions {
     /// Reads definitions.
-    pub fn parse(text: &str) -> Parsed<File> {
+    pub fn parse(text: &str) -> Parsed<Definitions> {
         let mut rows = Rows(text.lines().enumerate().peekable());
-        let mut file = File::default();
+        let mut file = Definitions::default();
         while let Some((line, head)) = rows.take(0) {
             match head.split_once(' ') {
                 Some(("def", rest)) => {
@@ -420,7 +420,7 @@ mod tests {
 
     #[test]
     fn a_file_that_cannot_be_read_names_its_line() {
-        let line = |text: &str| File::parse(text).unwrap_err().line;
+        let line = |text: &str| Definitions::parse(text).unwrap_err().line;
         assert_eq!(line("op a.b.c\n  return x +\n"), 2);
         assert_eq!(line("# note\nwhat\n"), 2);
         assert_eq!(line("def f(x): x\n    return x\n"), 2);

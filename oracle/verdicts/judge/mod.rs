@@ -29,6 +29,7 @@ use crate::analysis::fault::Fault;
 use crate::analysis::topological;
 use crate::analysis::validate::validate;
 use crate::case::{Case, PassConfig, Recorded};
+use crate::definitions::rounded_calls;
 use crate::family::{self, Gives};
 use crate::graph::{Editor, Graph, NodeId, Op, World};
 use crate::limits::Limit;
@@ -310,20 +311,24 @@ fn judge_pair(
     if is_settled || pass.row().gives != Gives::Graph {
         return Ok(judgement);
     }
-    let rounds = policies(config, false)?.allowed.numerics >= Numerics::Contraction;
+    // What may be rounded otherwise may not decide anything.
+    let decides = |graph: &Graph| rules::tells(graph, &rounded_calls(graph), Numerics::Contraction, false);
+    let mut graphs = std::iter::once(before).chain(outcomes.iter().map(|(_, outcome)| &outcome.repaired));
+    let rounds = policies(config, false)?.allowed.numerics >= Numerics::Contraction && !graphs.any(decides);
     let Some((before, outcomes)) = with_definitions(before, outcomes, rounds) else {
         return Ok(judgement);
     };
     let defined = judged(&before, &outcomes)?;
-    // Bit for bit, what one function of the arguments shows to be wrong is wrong. So is what is found either way, and it is
-    // said of the graphs as they were given.
-    let is_wrong = matches!(judgement.verdict, Verdict::Violated(_));
-    let stays = match defined.verdict {
-        Verdict::Violated(_) => is_wrong,
-        Verdict::Undecided(_) => is_wrong && !rounds,
+    // What is wrong whatever an operator means stays wrong, unless the numbers that it gives come near one another. What is
+    // found either way is said of the graphs as they were given.
+    let come_near = |reasons: &[Reason]| rounds && reasons.iter().any(|reason| reason.code == Code::Rounding);
+    let stays = match &defined.verdict {
+        Verdict::Violated(_) => true,
+        Verdict::Undecided(reasons) => !come_near(reasons),
         _ => false,
     };
-    Ok(if stays { judgement } else { defined })
+    let is_wrong = matches!(judgement.verdict, Verdict::Violated(_));
+    Ok(if is_wrong && stays { judgement } else { defined })
 }
 
 /// Judges outcomes on ranks that had graphs of their own, each beside the graph that its rank had.

@@ -19,6 +19,7 @@
 use super::choices::{as_choices, scatters};
 use super::proved::Evaluated;
 use super::{AnalyzedGraph, Evidence};
+use crate::definitions::{rounded_calls, written_out};
 use crate::graph::{DtypeClass, Editor, Graph, NodeId, Out, Tensor, TensorId, Value};
 use crate::ops::{Binary, Kind, Matmul, OpInfo, Unary};
 use crate::semantics::{Numerics, tells_roundings_apart};
@@ -73,8 +74,21 @@ struct Loosened {
 
 impl Loosened {
     fn new(side: &AnalyzedGraph, level: Numerics) -> Loosened {
+        let written =
+            if level >= Numerics::Contraction { written_out(&[(side.graph, "")], true) } else { None };
+        let written = written.and_then(|graphs| graphs.into_iter().next());
+        let is_gone = |name: &str| written.as_ref().is_some_and(|graph| graph.find(name).is_none());
+        // A call that is written out has its name, or those of its items.
+        let names: Vec<&str> = rounded_calls(side.graph)
+            .into_iter()
+            .flat_map(|id| std::iter::once(id).chain(side.edges.users(id).iter().copied()))
+            .map(|id| side.graph.name(id))
+            .filter(|name| written.is_some() && !is_gone(name))
+            .collect();
+        let own = written.as_ref().map(AnalyzedGraph::new);
+        let side = own.as_ref().unwrap_or(side);
         let mut editor = Editor::new(side.graph);
-        let mut loose = Vec::new();
+        let mut loose: Vec<NodeId> = names.into_iter().filter_map(|name| side.graph.find(name)).collect();
         for id in side.graph.ids() {
             let Some(info) = side.ops.call(side.graph, id) else { continue };
             let Out::Tensor(out) = side.graph.node(id).out else { continue };
@@ -97,42 +111,48 @@ impl Loosened {
     /// Whether nothing loose reaches a call that tells what a level lets part. `on_ranks`: whatever comes from other
     /// ranks may be loose.
     fn holds(&self, level: Numerics, on_ranks: bool) -> bool {
-        let side = AnalyzedGraph::new(&self.graph);
-        let mut is_loose = vec![false; self.graph.len()];
-        self.loose.iter().for_each(|id| is_loose[id.index()] = true);
-        let ids = || self.graph.ids();
-        if on_ranks {
-            ids()
-                .filter(|&id| side.collectives.launch_at(id).is_some())
-                .for_each(|id| is_loose[id.index()] = true);
-        }
-        loop {
-            let mut grows = false;
-            for id in ids() {
-                let inputs = side.graph.inputs(id);
-                if !is_loose[id.index()] && !inputs.iter().any(|input| is_loose[input.index()]) {
-                    continue;
-                }
-                grows |= !std::mem::replace(&mut is_loose[id.index()], true);
-                let written = side.storages().accesses_by(id).iter().filter(|access| access.touch.writes());
-                for access in written {
-                    for &shows in side.shown_by(access.part.storage) {
-                        grows |= !std::mem::replace(&mut is_loose[shows.index()], true);
-                    }
-                }
-            }
-            if !grows {
-                break;
-            }
-        }
-        let tells = |id: NodeId| match side.ops.call(&self.graph, id) {
-            None => false,
-            Some(OpInfo { kind: Kind::Unknown | Kind::Item | Kind::Assert | Kind::Effect, .. }) => true,
-            Some(info) if level == Numerics::ZeroSign => !takes_zeros_for_one(&self.graph, id, info),
-            Some(info) => tells_roundings_apart(&self.graph, id, info),
-        };
-        ids().filter(|id| is_loose[id.index()]).all(|id| !tells(id))
+        !tells(&self.graph, &self.loose, level, on_ranks)
     }
+}
+
+/// Whether something loose reaches a call that tells what a level lets part. `on_ranks`: whatever comes from other ranks
+/// may be loose.
+pub(crate) fn tells(graph: &Graph, loose: &[NodeId], level: Numerics, on_ranks: bool) -> bool {
+    let side = AnalyzedGraph::new(graph);
+    let mut is_loose = vec![false; graph.len()];
+    loose.iter().for_each(|id| is_loose[id.index()] = true);
+    let ids = || graph.ids();
+    if on_ranks {
+        ids()
+            .filter(|&id| side.collectives.launch_at(id).is_some())
+            .for_each(|id| is_loose[id.index()] = true);
+    }
+    loop {
+        let mut grows = false;
+        for id in ids() {
+            let inputs = side.graph.inputs(id);
+            if !is_loose[id.index()] && !inputs.iter().any(|input| is_loose[input.index()]) {
+                continue;
+            }
+            grows |= !std::mem::replace(&mut is_loose[id.index()], true);
+            let written = side.storages().accesses_by(id).iter().filter(|access| access.touch.writes());
+            for access in written {
+                for &shows in side.shown_by(access.part.storage) {
+                    grows |= !std::mem::replace(&mut is_loose[shows.index()], true);
+                }
+            }
+        }
+        if !grows {
+            break;
+        }
+    }
+    let tells = |id: NodeId| match side.ops.call(graph, id) {
+        None => false,
+        Some(OpInfo { kind: Kind::Unknown | Kind::Item | Kind::Assert | Kind::Effect, .. }) => true,
+        Some(info) if level == Numerics::ZeroSign => !takes_zeros_for_one(graph, id, info),
+        Some(info) => tells_roundings_apart(graph, id, info),
+    };
+    ids().filter(|id| is_loose[id.index()]).any(tells)
 }
 
 /// Whether a call gives the same, but for the signs of zeros, whatever signs the zeros have that it is given.
@@ -241,84 +261,22 @@ impl LawCall<'_> {
         plain
     }
 
-    /// `addcmul`, `addcdiv`, `fma`, `softmax` and `log_softmax` as the functions that they are made of.
+    /// `fma(a, b, c)` as `a * b + c`.
     fn without_fusion(&self, editor: &mut Editor) -> bool {
-        let node = |id| Value::Node(id);
-        let of_two = match self.graph.target(self.id) {
-            "aten.addcmul.default" => Some("aten.mul.Tensor"),
-            "aten.addcdiv.default" => Some("aten.div.Tensor"),
-            _ => None,
-        };
-        if let Some(target) = of_two {
-            let [x, a, b] =
-                [(0, "self"), (1, "tensor1"), (2, "tensor2")].map(|(at, name)| self.operand(at, name));
-            let (Some(x), Some(a), Some(b)) = (x, a, b) else { return false };
-            let is_plain =
-                self.is_number("value", 1.0) && [a, b].iter().all(|&of| self.has_shape_of_result(of));
-            if is_plain {
-                let of_two = self.insert(editor, target, &[node(a), node(b)], self.fresh());
-                self.become_call(editor, "aten.add.Tensor", &[node(x), node(of_two)]);
-            }
-            return is_plain;
-        }
-        if self.info.kind == Kind::Fma {
-            let [a, b, c] = [0, 1, 2].map(|at| self.graph.arg(self.id, at));
-            let (Some(a @ Value::Node(_)), Some(b @ Value::Node(_)), Some(c)) = (a, b, c) else {
-                return false;
-            };
-            let product = self.insert(editor, "aten.mul.Tensor", &[a, b], self.fresh());
-            self.become_call(editor, "aten.add.Tensor", &[node(product), c]);
-            return true;
-        }
-        let is_log = match self.graph.target(self.id) {
-            "aten._softmax.default" => false,
-            "aten._log_softmax.default" => true,
-            _ => return false,
-        };
-        let (Some(x), Some(Value::Int(dim)), Some(Value::Bool(false))) =
-            (self.operand(0, "self"), self.argument(1, "dim"), self.argument(2, "half_to_float"))
+        let [a, b, c] = [0, 1, 2].map(|at| self.graph.arg(self.id, at));
+        let (Kind::Fma, Some(a @ Value::Node(_)), Some(b @ Value::Node(_)), Some(c)) =
+            (self.info.kind, a, b, c)
         else {
             return false;
         };
-        let Some(kept) = self.reduced(editor, dim) else { return false };
-        let dims = editor.graph_mut().push_values(&[Value::Int(dim)]);
-        let along = |of: NodeId| [node(of), Value::List(dims), Value::Bool(true)];
-        let most = self.insert(editor, "aten.amax.default", &along(x), kept);
-        let shifted = self.insert(editor, "aten.sub.Tensor", &[node(x), node(most)], self.fresh());
-        let exp = self.insert(editor, "aten.exp.default", &[node(shifted)], self.fresh());
-        let sum = self.insert(editor, "aten.sum.dim_IntList", &along(exp), kept);
-        match is_log {
-            false => self.become_call(editor, "aten.div.Tensor", &[node(exp), node(sum)]),
-            true => {
-                let log = self.insert(editor, "aten.log.default", &[node(sum)], kept);
-                self.become_call(editor, "aten.sub.Tensor", &[node(shifted), node(log)]);
-            }
-        }
+        let product = self.insert(editor, "aten.mul.Tensor", &[a, b], self.fresh());
+        self.become_call(editor, "aten.add.Tensor", &[Value::Node(product), c]);
         true
-    }
-
-    fn has_shape_of_result(&self, id: NodeId) -> bool {
-        self.graph.tensor_of(id).map(|tensor| tensor.shape) == Some(self.graph.tensor(self.out).shape)
     }
 
     /// The record of a new tensor like the result.
     fn fresh(&self) -> Tensor {
         Tensor { storage: None, storage_bytes: None, offset: 0, ..*self.graph.tensor(self.out) }
-    }
-
-    /// The record of the result with one element along a dimension; only of float32 and float64, which are computed in
-    /// as they are, and of known sizes.
-    fn reduced(&self, editor: &mut Editor, dim: i64) -> Option<Tensor> {
-        use crate::graph::{Dtype, contiguous_strides};
-        let tensor = self.fresh();
-        let mut sizes = self.graph.sizes(tensor.shape)?;
-        let rank = sizes.len() as i64;
-        let at = usize::try_from(if dim < 0 { dim + rank } else { dim }).ok()?;
-        *sizes.get_mut(at)? = 1;
-        let strides = contiguous_strides(&sizes);
-        let graph = editor.graph_mut();
-        let (shape, stride) = (graph.intern_sizes(&sizes), graph.intern_sizes(&strides));
-        matches!(tensor.dtype, Dtype::F32 | Dtype::F64).then_some(Tensor { shape, stride, ..tensor })
     }
 
     fn insert(&self, editor: &mut Editor, target: &str, args: &[Value], out: Tensor) -> NodeId {
