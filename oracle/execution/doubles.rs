@@ -232,11 +232,11 @@ impl Domain for Doubles {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Relative {
     /// The larger of the two.
-    ToEach,
+    Each,
     /// The largest of all elements of their tensor.
-    ToLargest,
+    Largest,
     /// The same, where both are finite. Far from 1 doubles overflow, or lose their bits, in one way and not in another.
-    ToLargestFinite,
+    LargestFinite,
 }
 
 /// The largest distance between floats that two runs give; `None` where they differ in anything else. `doubles`:
@@ -269,7 +269,7 @@ pub(super) fn distance(before: &Run, after: &Run, doubles: bool, relative: Relat
 /// Whether two runs in double precision are nearer than `most` where runs in their own dtypes differ.
 pub(super) fn is_near(difference: &Difference, before: &Run, after: &Run, most: f64) -> bool {
     let apart = match (leaf(before, difference), leaf(after, difference)) {
-        (Some(Leaf::Tensor(a)), Some(Leaf::Tensor(b))) => tensor_distance(a, b, true, Relative::ToLargest),
+        (Some(Leaf::Tensor(a)), Some(Leaf::Tensor(b))) => tensor_distance(a, b, true, Relative::Largest),
         _ => None,
     };
     apart.is_some_and(|apart| apart <= most)
@@ -306,9 +306,9 @@ fn tensor_distance(a: &TensorValue, b: &TensorValue, doubles: bool, relative: Re
             return Some(largest);
         }
         let scale = match relative {
-            Relative::ToLargestFinite if !(x.is_finite() && y.is_finite()) => return Some(largest),
-            Relative::ToEach => x.abs().max(y.abs()),
-            Relative::ToLargest | Relative::ToLargestFinite => most,
+            Relative::LargestFinite if !(x.is_finite() && y.is_finite()) => return Some(largest),
+            Relative::Each => x.abs().max(y.abs()),
+            Relative::Largest | Relative::LargestFinite => most,
         };
         let apart = (x - y).abs() / scale;
         apart.is_finite().then(|| largest.max(apart))

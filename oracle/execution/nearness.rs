@@ -48,7 +48,7 @@ impl Pair<'_> {
         let is_evidence =
             !is_test || self.before.iter().chain(self.after).all(tells) && self.reserved(&first).is_none();
         let casts = numerics < Numerics::Precision;
-        let relative = if is_test { Relative::ToEach } else { Relative::ToLargest };
+        let relative = if is_test { Relative::Each } else { Relative::Largest };
         let part = if is_test { Nearness::ROUNDED } else { most };
         let mut nearness = Nearness { in_doubles: 0.0, in_own: 0.0, runs: NEAR_RUNS, is_evidence };
         for trial in 1..=NEAR_RUNS {
@@ -59,7 +59,7 @@ impl Pair<'_> {
             nearness.in_doubles = nearness.in_doubles.max(apart);
             let (before, after) = self.run(&numbers).ok()?;
             // What is finite for one and not for the other is another function in the dtype that counts.
-            let own = distance(&before, &after, false, Relative::ToLargest)?;
+            let own = distance(&before, &after, false, Relative::Largest)?;
             nearness.in_own = nearness.in_own.max(own);
         }
         // A function may be flat, or drown another, where all inputs are of one size. Few elements take more runs.
@@ -70,7 +70,7 @@ impl Pair<'_> {
                 let (before, after) =
                     self.run(&Doubles { inputs, ..Doubles::new(Concrete::of_trial(trial), casts) }).ok()?;
                 let far = inputs == Inputs::Wide;
-                let relative = if far { Relative::ToLargestFinite } else { relative };
+                let relative = if far { Relative::LargestFinite } else { relative };
                 let apart = distance(&before, &after, true, relative).filter(|apart| *apart <= part)?;
                 nearness.is_evidence &= apart <= most;
                 nearness.runs += 1;
