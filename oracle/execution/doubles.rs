@@ -266,6 +266,22 @@ pub(super) fn distance(before: &Run, after: &Run, doubles: bool, relative: Relat
     is_same.then_some(largest)
 }
 
+/// Whether an element that is finite before is not finite after.
+pub(super) fn overflows(before: &Run, after: &Run) -> bool {
+    let is_finite = |cell: u64, dtype: Dtype| double(cell, dtype).is_finite();
+    let of_tensor = |a: &TensorValue, b: &TensorValue| {
+        let mut pairs = a.cells.iter().zip(&b.cells);
+        is_float(a.dtype) && pairs.any(|(&x, &y)| is_finite(x, a.dtype) && !is_finite(y, b.dtype))
+    };
+    before.ranks.iter().zip(&after.ranks).any(|(one, other)| {
+        let mut outputs = one.outputs.iter().zip(&other.outputs);
+        outputs.any(|(a, b)| match (&a.1, &b.1) {
+            (Leaf::Tensor(a), Leaf::Tensor(b)) => of_tensor(a, b),
+            _ => false,
+        })
+    })
+}
+
 /// Whether two runs in double precision are nearer than `most` where runs in their own dtypes differ.
 pub(super) fn is_near(difference: &Difference, before: &Run, after: &Run, most: f64) -> bool {
     let apart = match (leaf(before, difference), leaf(after, difference)) {

@@ -11,7 +11,7 @@
 //! It proves nothing: a function that differs where no run comes is not seen.
 
 use super::concrete::Concrete;
-use super::doubles::{Doubles, Inputs, Nearness, Relative, distance};
+use super::doubles::{Doubles, Inputs, Nearness, Relative, distance, overflows};
 use super::numerics::Numerics;
 use super::program::Program;
 use super::run::{FinalInput, Leaf, RankRun};
@@ -61,6 +61,11 @@ impl Pair<'_> {
             // What is finite for one and not for the other is another function in the dtype that counts.
             let own = distance(&before, &after, false, Relative::Largest)?;
             nearness.in_own = nearness.in_own.max(own);
+        }
+        // What is finite may not become infinite, or no number, in the dtype that counts.
+        for trial in 1..=OTHER_RUNS {
+            let (before, after) = self.run(&Concrete::large(trial)).ok()?;
+            nearness.is_evidence &= !is_test || !overflows(&before, &after);
         }
         // A function may be flat, or drown another, where all inputs are of one size. Few elements take more runs.
         let cells: usize = first.iter().flat_map(|(run, _)| &run.ranks).map(cells_of_inputs).sum();

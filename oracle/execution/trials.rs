@@ -48,7 +48,7 @@ use super::between::Ways;
 use super::compare::{Aspect, Difference, Place, compare};
 use super::concrete::{Concrete, is_finite};
 use super::domain::Domain;
-use super::doubles::{Doubles, Nearness, is_near};
+use super::doubles::{Doubles, Nearness, is_near, overflows};
 use super::doubt::{Cells, Doubt, Doubtful, Unmoved};
 use super::numerics::Numerics;
 use super::polynomials::Polynomials;
@@ -374,7 +374,12 @@ impl<'a> Pair<'a> {
             answers.reserved = self.reserved(&answers.numbers);
             let is_allowed = question.numerics >= Numerics::Reassociation;
             let is_asked = is_allowed || question.hint;
-            let is_equal = is_asked && answers.reserved.is_none() && self.equal_as_reals();
+            // Polynomials know of no 0 / 0.
+            let is_finite = |(before, after): &(Run, Run)| !overflows(before, after);
+            let is_equal = is_asked
+                && answers.reserved.is_none()
+                && answers.numbers.as_ref().is_ok_and(is_finite)
+                && self.equal_as_reals();
             answers.reals = is_allowed && is_equal;
             answers.would = (is_equal && !is_allowed).then_some(Numerics::Reassociation);
         }

@@ -24,7 +24,7 @@ mod core;
 mod evaluate;
 mod syntax;
 
-use crate::graph::{Editor, Graph, NodeId, Op, Tags};
+use crate::graph::{DtypeClass, Editor, Graph, NodeId, Op, Tags, TensorId};
 use crate::ops::Ops;
 use evaluate::Writer;
 use rustc_hash::FxHashSet;
@@ -55,13 +55,25 @@ pub fn written_out(graphs: &[(&Graph, &str)], rounds: bool) -> Option<Vec<Graph>
     }
 }
 
-/// The calls whose definitions round elsewhere than their kernels.
-pub fn rounded_calls(graph: &Graph) -> Vec<NodeId> {
-    let is_rounded = |id: &NodeId| {
-        let of = || DEFINITIONS.operators.get(graph.target(*id));
-        graph.node(*id).op == Op::Call && of().is_some_and(|definition| !definition.is_exact)
+/// The calls that are defined, each with whether its kernel gives the bits of its definition.
+pub fn defined_calls(graph: &Graph) -> Vec<(NodeId, bool)> {
+    let calls = graph.ids().filter(|&id| graph.node(id).op == Op::Call);
+    calls.filter_map(|id| Some((id, is_exact(graph, id)?))).collect()
+}
+
+/// Whether a call gives the bits of its definition; `None` where it has none. Other devices than the CPU were not asked:
+/// there only what is moved, chosen or an integer is the same.
+fn is_exact(graph: &Graph, id: NodeId) -> Option<bool> {
+    let definition = DEFINITIONS.operators.get(graph.target(id))?;
+    let may_round = |&tensor: &TensorId| {
+        let tensor = graph.tensor(tensor);
+        let on_cpu = graph.text(tensor.device).split(':').next() == Some("cpu");
+        !on_cpu && tensor.dtype.class() >= DtypeClass::Float
     };
-    graph.ids().filter(is_rounded).collect()
+    let mut shown = graph.inputs(id).into_iter().chain([id]);
+    let rounds =
+        definition.rounds && shown.any(|id| graph.tensors_of(graph.node(id).out).iter().any(may_round));
+    Some(definition.is_exact && !rounds)
 }
 
 /// A graph with the calls written out that are defined. Operators of which one cannot be are added to `left_out`.
@@ -72,13 +84,9 @@ fn one_written_out(
     left_out: &mut FxHashSet<String>,
 ) -> Option<Graph> {
     let ops = Ops::of(graph);
-    let is_defined = |&id: &NodeId| {
-        let of = || DEFINITIONS.operators.get(graph.target(id));
-        graph.node(id).op == Op::Call
-            && of().is_some_and(|definition| rounds || definition.is_exact)
-            && !left_out.contains(graph.target(id))
-    };
-    let calls: Vec<NodeId> = graph.ids().filter(is_defined).collect();
+    let is_meant =
+        |&(id, is_exact): &(NodeId, bool)| (rounds || is_exact) && !left_out.contains(graph.target(id));
+    let calls: Vec<NodeId> = defined_calls(graph).into_iter().filter(is_meant).map(|(id, _)| id).collect();
     if calls.is_empty() {
         return None;
     }

@@ -10,7 +10,7 @@
 //! Bodies are indented by two spaces. Where what follows `only` is not true, the body says nothing of the call. `contraction` names the targets (all of the block, where it names none) whose kernels
 //! round elsewhere than the body does.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::iter::Peekable;
 use std::str::Lines;
 
@@ -52,8 +52,10 @@ pub(super) struct Function {
 /// An operator.
 #[derive(Debug)]
 pub(super) struct Definition {
-    /// Whether the operator's kernel gives the bits of the body.
+    /// Whether the operator's kernel on a CPU gives the bits of the body.
     pub is_exact: bool,
+    /// Whether the body rounds: kernels of other devices may do that elsewhere.
+    pub rounds: bool,
     /// The body's place in [`Definitions::bodies`].
     pub body: usize,
 }
@@ -132,7 +134,7 @@ impl Definitions {
                         let is_exact =
                             inexact.as_ref().is_some_and(|of| !of.is_empty() && !of.contains(&target));
                         let is_exact = is_exact || inexact.is_none();
-                        let definition = Definition { is_exact, body: file.bodies.len() };
+                        let definition = Definition { is_exact, rounds: false, body: file.bodies.len() };
                         file.operators.insert(target.to_string(), definition);
                     }
                     file.bodies.push(body(&mut rows, 2)?);
@@ -142,8 +144,76 @@ impl Definitions {
         }
         match rows.peek() {
             Some((line, ..)) => fault(line, "an indented line without a head"),
-            None => Ok(file),
+            None => Ok(file.with_roundings()),
         }
+    }
+}
+
+impl Definitions {
+    /// Notes which bodies round, by themselves or by their helpers.
+    fn with_roundings(mut self) -> Definitions {
+        let mut helpers: FxHashSet<String> = FxHashSet::default();
+        loop {
+            let known = helpers.len();
+            let rounding = self.functions.iter().filter(|(_, function)| rounds(&function.body, &helpers));
+            let found: Vec<String> = rounding.map(|(name, _)| name.clone()).collect();
+            helpers.extend(found);
+            if helpers.len() == known {
+                break;
+            }
+        }
+        for definition in self.operators.values_mut() {
+            definition.rounds = rounds(&self.bodies[definition.body], &helpers);
+        }
+        self
+    }
+}
+
+/// Functions that round; products and quotients do too.
+const ROUNDING: &[&str] = &[
+    "exp",
+    "log",
+    "sqrt",
+    "sin",
+    "cos",
+    "pow",
+    "sum",
+    "prod",
+    "matmul",
+    "erf",
+    "tanh",
+    "expm1",
+    "log1p",
+    "log2",
+    "exp2",
+    "atan",
+    "atan2",
+    "lgamma",
+    "digamma",
+    "scatter_add",
+];
+
+fn rounds(body: &[Statement], helpers: &FxHashSet<String>) -> bool {
+    body.iter().any(|statement| match statement {
+        Statement::Let(_, expr) | Statement::Return(expr) => expr_rounds(expr, helpers),
+        Statement::For(_, list, body) => expr_rounds(list, helpers) || rounds(body, helpers),
+        Statement::Only(_) => false,
+    })
+}
+
+fn expr_rounds(expr: &Expr, helpers: &FxHashSet<String>) -> bool {
+    let of = |expr: &Expr| expr_rounds(expr, helpers);
+    match expr {
+        Expr::Int(_) | Expr::Float(_) | Expr::Text(_) | Expr::Name(_) => false,
+        Expr::List(all) => all.iter().any(of),
+        Expr::Each(element, _, list, _) => of(element) || of(list),
+        Expr::Item(list, _) | Expr::Part(list, ..) => of(list),
+        Expr::Call(name, args) => {
+            ROUNDING.contains(&name.as_str()) || helpers.contains(name) || args.iter().any(of)
+        }
+        Expr::Unary(_, one) => of(one),
+        Expr::Binary(sign, left, right) => ["*", "/"].contains(sign) || of(left) || of(right),
+        Expr::If(_, then, other) => of(then) || of(other),
     }
 }
 

@@ -4,8 +4,10 @@
 //! only where that does not settle it.
 
 use super::candidate::Outcome;
-use crate::definitions::written_out;
-use crate::graph::Graph;
+use crate::definitions::{defined_calls, written_out};
+use crate::graph::{DtypeClass, Graph, NodeId};
+use crate::rules::tells;
+use crate::semantics::Numerics;
 
 /// A graph and what came of it, with such calls written out; `None` where there are none. `rounds`: results may be rounded
 /// otherwise.
@@ -27,4 +29,20 @@ pub(super) fn with_definitions(
     };
     let outcomes: Option<Vec<_>> = outcomes.iter().map(outcome).collect();
     Some((before, outcomes?))
+}
+
+/// Whether something is decided by what a term may round otherwise than its call.
+pub(super) fn decides_by_roundings(graph: &Graph) -> bool {
+    let rounded = defined_calls(graph).into_iter().filter(|(_, is_exact)| !is_exact);
+    let rounded: Vec<NodeId> = rounded.map(|(id, _)| id).collect();
+    tells(graph, &rounded, Numerics::Contraction, false)
+}
+
+/// Whether a call that is defined takes or gives floats of less than 32 bits.
+pub(super) fn holds_small_floats(graph: &Graph) -> bool {
+    let shown = |(id, _)| graph.inputs(id).into_iter().chain([id]);
+    let tensors =
+        defined_calls(graph).into_iter().flat_map(shown).flat_map(|id| graph.tensors_of(graph.node(id).out));
+    let mut dtypes = tensors.map(|tensor| graph.tensor(tensor).dtype);
+    dtypes.any(|dtype| dtype.class() == DtypeClass::Float && dtype.itemsize() < 4)
 }

@@ -29,7 +29,6 @@ use crate::analysis::fault::Fault;
 use crate::analysis::topological;
 use crate::analysis::validate::validate;
 use crate::case::{Case, PassConfig, Recorded};
-use crate::definitions::rounded_calls;
 use crate::family::{self, Gives};
 use crate::graph::{Editor, Graph, NodeId, Op, World};
 use crate::limits::Limit;
@@ -43,7 +42,7 @@ use crate::semantics::Numerics;
 use crate::threads;
 use allowed::Comparable;
 use candidate::{Candidate, CandidateExt, Outcome, Refusal};
-use defined::with_definitions;
+use defined::{decides_by_roundings, holds_small_floats, with_definitions};
 pub use memory::judge_memory;
 pub use offer::{Offer, OfferedPromise};
 pub use references::References;
@@ -311,24 +310,25 @@ fn judge_pair(
     if is_settled || pass.row().gives != Gives::Graph {
         return Ok(judgement);
     }
-    // What may be rounded otherwise may not decide anything.
-    let decides = |graph: &Graph| rules::tells(graph, &rounded_calls(graph), Numerics::Contraction, false);
-    let mut graphs = std::iter::once(before).chain(outcomes.iter().map(|(_, outcome)| &outcome.repaired));
-    let rounds = policies(config, false)?.allowed.numerics >= Numerics::Contraction && !graphs.any(decides);
+    let allows = policies(config, false)?.allowed.numerics >= Numerics::Contraction;
+    let graphs = || std::iter::once(before).chain(outcomes.iter().map(|(_, outcome)| &outcome.repaired));
+    let rounds = allows && !graphs().any(decides_by_roundings);
+    let rounds_visibly = graphs().any(holds_small_floats);
     let Some((before, outcomes)) = with_definitions(before, outcomes, rounds) else {
         return Ok(judgement);
     };
     let defined = judged(&before, &outcomes)?;
     // What is wrong whatever an operator means stays wrong, unless the numbers that it gives come near one another. What is
-    // found either way is said of the graphs as they were given.
+    // found either way is said of the graphs as they were given. Terms that round elsewhere than kernels do, visibly, convict
+    // nobody.
     let come_near = |reasons: &[Reason]| rounds && reasons.iter().any(|reason| reason.code == Code::Rounding);
+    let is_wrong = matches!(judgement.verdict, Verdict::Violated(_));
     let stays = match &defined.verdict {
-        Verdict::Violated(_) => true,
-        Verdict::Undecided(reasons) => !come_near(reasons),
+        Verdict::Violated(_) => is_wrong || rounds && rounds_visibly,
+        Verdict::Undecided(reasons) => is_wrong && !come_near(reasons),
         _ => false,
     };
-    let is_wrong = matches!(judgement.verdict, Verdict::Violated(_));
-    Ok(if is_wrong && stays { judgement } else { defined })
+    Ok(if stays { judgement } else { defined })
 }
 
 /// Judges outcomes on ranks that had graphs of their own, each beside the graph that its rank had.

@@ -19,7 +19,7 @@
 use super::choices::{as_choices, scatters};
 use super::proved::Evaluated;
 use super::{AnalyzedGraph, Evidence};
-use crate::definitions::{rounded_calls, written_out};
+use crate::definitions::{defined_calls, written_out};
 use crate::graph::{DtypeClass, Editor, Graph, NodeId, Out, Tensor, TensorId, Value};
 use crate::ops::{Binary, Kind, Matmul, OpInfo, Unary};
 use crate::semantics::{Numerics, tells_roundings_apart};
@@ -79,9 +79,10 @@ impl Loosened {
         let written = written.and_then(|graphs| graphs.into_iter().next());
         let is_gone = |name: &str| written.as_ref().is_some_and(|graph| graph.find(name).is_none());
         // A call that is written out has its name, or those of its items.
-        let names: Vec<&str> = rounded_calls(side.graph)
+        let names: Vec<&str> = defined_calls(side.graph)
             .into_iter()
-            .flat_map(|id| std::iter::once(id).chain(side.edges.users(id).iter().copied()))
+            .filter(|(_, is_exact)| !is_exact)
+            .flat_map(|(id, _)| std::iter::once(id).chain(side.edges.users(id).iter().copied()))
             .map(|id| side.graph.name(id))
             .filter(|name| written.is_some() && !is_gone(name))
             .collect();

@@ -375,7 +375,7 @@ impl Evidence<'_> {
             }
             Numerics::Contraction => {
                 let words = format!(
-                    "the same real functions, {} in double precision (the bound is {:e}); tested, not proved",
+                    "the same real functions where nothing overflows, {} in double precision (the bound is {:e}); tested, not proved",
                     within(near.in_doubles),
                     Nearness::SAME
                 );
