@@ -257,15 +257,14 @@ impl Writer<'_> {
     pub(super) fn apply(&mut self, name: &str, args: &[Item]) -> Made {
         let least = match name {
             "where" | "slice" | "gather" | "take" | "index_put" | "full" => 3,
-            "pad" => 4,
-            "scatter" | "scatter_add" => 4,
-            "range" | "zip" | "min" | "max" | "bshape" => 0,
+            "pad" | "scatter" | "scatter_add" => 4,
+            "range" | "zip" | "min" | "max" => 0,
             "sum" | "prod" | "amax" | "amin" | "argmax" | "axes" | "size" | "cast" | "down" | "number"
             | "pow" | "maximum" | "minimum" | "matmul" | "view" | "permute" | "expand" | "cat" | "index"
             | "promote" | "npow" | "ints" | "find" | "split" | "atan2" => 2,
             _ => 1,
         };
-        if args.len() < least.min(2) || (least > 2 && args.len() < least) {
+        if args.len() < least {
             return Err(format!("{name} takes more arguments"));
         }
         if let Some(made) = self.static_function(name, args) {
@@ -275,7 +274,7 @@ impl Writer<'_> {
     }
 
     /// Functions of sizes, numbers and dtypes; `None` for another.
-    fn static_function(&mut self, name: &str, args: &[Item]) -> Option<Made> {
+    fn static_function(&self, name: &str, args: &[Item]) -> Option<Made> {
         let result = || -> Made<Option<Item>> {
             let count = |n: usize| Item::Int(n as i64);
             Ok(Some(match name {
@@ -290,17 +289,12 @@ impl Writer<'_> {
                 "numel" => Item::Int(numel(&self.sizes_of(&args[0])?).ok_or("too many elements")?),
                 "dtype" => Item::Dtype(self.dtype_of(&args[0])?),
                 "isfloat" => Item::Bool(self.dtype_of(&args[0])?.class() == DtypeClass::Float),
-                "istensor" => Item::Bool(matches!(args[0], Item::Tensor(_))),
                 "axes" => {
                     let rank = match &args[1] {
                         Item::Int(rank) => usize::try_from(*rank).map_err(|_| "a negative rank")?,
                         x => self.sizes_of(x)?.len(),
                     };
                     list(axes(&args[0], rank)?)
-                }
-                "bshape" => {
-                    let all: Vec<Vec<i64>> = args.iter().map(|x| self.sizes_of(x)).collect::<Made<_>>()?;
-                    list(broadcast(&all)?)
                 }
                 "len" => count(elements(args[0].clone())?.len()),
                 "range" => {
@@ -336,11 +330,8 @@ impl Writer<'_> {
                     Item::Int(sum.ok_or("too large a sum")?)
                 }
                 "nsqrt" => Item::Float(float(&args[0])?.sqrt()),
-                "nlog" => Item::Float(float(&args[0])?.ln()),
                 "nfloor" => Item::Int(float(&args[0])?.floor() as i64),
-                "nceil" => Item::Int(float(&args[0])?.ceil() as i64),
                 "nint" => Item::Int(float(&args[0])? as i64),
-                "nfloat" => Item::Float(float(&args[0])?),
                 "npow" => Item::Float(float(&args[0])?.powf(float(&args[1])?)),
                 "promote" => {
                     let both = promote(dtype(&args[0])?, dtype(&args[1])?);
@@ -572,21 +563,6 @@ fn axes(dim: &Item, rank: usize) -> Made<Vec<i64>> {
     let mut all: Vec<i64> = given.into_iter().map(|dim| (dim + rank).rem_euclid(rank)).collect();
     all.sort_unstable();
     Ok(all)
-}
-
-fn broadcast(all: &[Vec<i64>]) -> Made<Vec<i64>> {
-    let rank = all.iter().map(Vec::len).max().unwrap_or(0);
-    let mut sizes = vec![1; rank];
-    for own in all {
-        for (size, &own) in sizes[rank - own.len()..].iter_mut().zip(own) {
-            match own {
-                1 => {}
-                own if *size == 1 || *size == own => *size = own,
-                _ => return Err("shapes do not broadcast".into()),
-            }
-        }
-    }
-    Ok(sizes)
 }
 
 fn opmath(dtype: Dtype) -> Dtype {

@@ -50,7 +50,8 @@ pub(super) struct Writer<'f> {
 }
 
 impl<'f> Writer<'f> {
-    pub fn new(editor: Editor, ops: Ops, file: &'f Definitions, mark: &'f str) -> Writer<'f> {
+    pub fn new(editor: Editor, file: &'f Definitions, mark: &'f str) -> Writer<'f> {
+        let ops = Ops::of(editor.graph());
         Writer { editor, ops, file, mark, of: NodeId(0), device: None, left: 0, most_elements: 0, nested: 0 }
     }
 
@@ -61,6 +62,9 @@ impl<'f> Writer<'f> {
         let schema = info.schema.clone().ok_or("it has no schema")?;
         if schema.returns.iter().any(|of| of.alias.is_some()) || info.written(graph, id).next().is_some() {
             return Err("it writes, or returns a view".into());
+        }
+        if self.ops.draws(graph, id) {
+            return Err("it draws".into());
         }
         let mut names = self.arguments(id, &schema)?;
         let results = self.results(id, &schema)?;

@@ -25,7 +25,7 @@ mod evaluate;
 mod syntax;
 
 use crate::graph::{DtypeClass, Editor, Graph, NodeId, Op, Tags, TensorId};
-use crate::ops::Ops;
+use crate::ops::kind_of_device;
 use evaluate::Writer;
 use rustc_hash::FxHashSet;
 use std::sync::LazyLock;
@@ -67,7 +67,7 @@ fn is_exact(graph: &Graph, id: NodeId) -> Option<bool> {
     let definition = DEFINITIONS.operators.get(graph.target(id))?;
     let may_round = |&tensor: &TensorId| {
         let tensor = graph.tensor(tensor);
-        let on_cpu = graph.text(tensor.device).split(':').next() == Some("cpu");
+        let on_cpu = kind_of_device(graph.text(tensor.device)) == "cpu";
         !on_cpu && tensor.dtype.class() >= DtypeClass::Float
     };
     let mut shown = graph.inputs(id).into_iter().chain([id]);
@@ -83,18 +83,16 @@ fn one_written_out(
     rounds: bool,
     left_out: &mut FxHashSet<String>,
 ) -> Option<Graph> {
-    let ops = Ops::of(graph);
     let is_meant =
         |&(id, is_exact): &(NodeId, bool)| (rounds || is_exact) && !left_out.contains(graph.target(id));
     let calls: Vec<NodeId> = defined_calls(graph).into_iter().filter(is_meant).map(|(id, _)| id).collect();
     if calls.is_empty() {
         return None;
     }
-    let draws: Vec<bool> = calls.iter().map(|&id| ops.draws(graph, id)).collect();
-    let mut writer = Writer::new(Editor::new(graph), ops, &DEFINITIONS, mark);
-    for (id, draws) in calls.into_iter().zip(draws) {
+    let mut writer = Writer::new(Editor::new(graph), &DEFINITIONS, mark);
+    for id in calls {
         let first = writer.editor.graph().len();
-        if draws || writer.write(id).is_err() {
+        if writer.write(id).is_err() {
             left_out.insert(graph.target(id).to_string());
             return None;
         }
@@ -112,6 +110,7 @@ fn one_written_out(
 mod tests {
     use super::*;
     use crate::format::text;
+    use crate::ops::Ops;
 
     #[test]
     fn the_file_can_be_read() {

@@ -3,6 +3,7 @@
 use super::ledger::{Entry, Ledger, Resize};
 use super::size::NoSize;
 use crate::graph::{Graph, NodeId, Op, Str};
+use crate::ops::kind_of_device;
 
 /// Which devices count.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -25,7 +26,7 @@ impl Devices {
 
     /// Whether a storage on `device` counts.
     pub fn count(self, graph: &Graph, device: Option<Str>) -> bool {
-        let is_cpu = |device: Str| graph.text(device).split(':').next() == Some("cpu");
+        let is_cpu = |device: Str| kind_of_device(graph.text(device)) == "cpu";
         self == Devices::All || !device.is_some_and(is_cpu)
     }
 }

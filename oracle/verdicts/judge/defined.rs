@@ -4,14 +4,43 @@
 //! only where that does not settle it.
 
 use super::candidate::Outcome;
+use super::{CannotJudge, Judgement, Verdict};
 use crate::definitions::{defined_calls, written_out};
 use crate::graph::{DtypeClass, Graph, NodeId};
-use crate::rules::tells;
+use crate::rules::{Code, Reason, tells};
 use crate::semantics::Numerics;
+
+/// The judgement that counts, of graphs that are not sound as they were given: that one, or that of the graphs with calls
+/// written out. `allows`: floats may be rounded otherwise; `judged` judges graphs.
+pub(super) fn by_definitions(
+    judgement: Judgement,
+    before: &Graph,
+    outcomes: &[(Option<u32>, Outcome)],
+    allows: bool,
+    judged: impl Fn(&Graph, &[(Option<u32>, Outcome)]) -> Result<Judgement, CannotJudge>,
+) -> Result<Judgement, CannotJudge> {
+    let graphs = || std::iter::once(before).chain(outcomes.iter().map(|(_, outcome)| &outcome.repaired));
+    let rounds = allows && !graphs().any(decides_by_roundings);
+    let Some((defined_before, defined_outcomes)) = with_definitions(before, outcomes, rounds) else {
+        return Ok(judgement);
+    };
+    let defined = judged(&defined_before, &defined_outcomes)?;
+    // What is wrong whatever an operator means stays wrong, unless the numbers that it gives come near one another. What is
+    // found either way is said of the graphs as they were given. Terms that round elsewhere than kernels do, visibly, convict
+    // nobody.
+    let come_near = |reasons: &[Reason]| rounds && reasons.iter().any(|reason| reason.code == Code::Rounding);
+    let is_wrong = matches!(judgement.verdict, Verdict::Violated(_));
+    let stays = match &defined.verdict {
+        Verdict::Violated(_) => is_wrong || rounds && graphs().any(holds_small_floats),
+        Verdict::Undecided(reasons) => is_wrong && !come_near(reasons),
+        _ => false,
+    };
+    Ok(if stays { judgement } else { defined })
+}
 
 /// A graph and what came of it, with such calls written out; `None` where there are none. `rounds`: results may be rounded
 /// otherwise.
-pub(super) fn with_definitions(
+fn with_definitions(
     before: &Graph,
     outcomes: &[(Option<u32>, Outcome)],
     rounds: bool,
@@ -32,14 +61,14 @@ pub(super) fn with_definitions(
 }
 
 /// Whether something is decided by what a term may round otherwise than its call.
-pub(super) fn decides_by_roundings(graph: &Graph) -> bool {
+fn decides_by_roundings(graph: &Graph) -> bool {
     let rounded = defined_calls(graph).into_iter().filter(|(_, is_exact)| !is_exact);
     let rounded: Vec<NodeId> = rounded.map(|(id, _)| id).collect();
     tells(graph, &rounded, Numerics::Contraction, false)
 }
 
 /// Whether a call that is defined takes or gives floats of less than 32 bits.
-pub(super) fn holds_small_floats(graph: &Graph) -> bool {
+fn holds_small_floats(graph: &Graph) -> bool {
     let shown = |(id, _)| graph.inputs(id).into_iter().chain([id]);
     let tensors =
         defined_calls(graph).into_iter().flat_map(shown).flat_map(|id| graph.tensors_of(graph.node(id).out));

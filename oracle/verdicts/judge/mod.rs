@@ -42,7 +42,7 @@ use crate::semantics::Numerics;
 use crate::threads;
 use allowed::Comparable;
 use candidate::{Candidate, CandidateExt, Outcome, Refusal};
-use defined::{decides_by_roundings, holds_small_floats, with_definitions};
+use defined::by_definitions;
 pub use memory::judge_memory;
 pub use offer::{Offer, OfferedPromise};
 pub use references::References;
@@ -311,24 +311,7 @@ fn judge_pair(
         return Ok(judgement);
     }
     let allows = policies(config, false)?.allowed.numerics >= Numerics::Contraction;
-    let graphs = || std::iter::once(before).chain(outcomes.iter().map(|(_, outcome)| &outcome.repaired));
-    let rounds = allows && !graphs().any(decides_by_roundings);
-    let rounds_visibly = graphs().any(holds_small_floats);
-    let Some((before, outcomes)) = with_definitions(before, outcomes, rounds) else {
-        return Ok(judgement);
-    };
-    let defined = judged(&before, &outcomes)?;
-    // What is wrong whatever an operator means stays wrong, unless the numbers that it gives come near one another. What is
-    // found either way is said of the graphs as they were given. Terms that round elsewhere than kernels do, visibly, convict
-    // nobody.
-    let come_near = |reasons: &[Reason]| rounds && reasons.iter().any(|reason| reason.code == Code::Rounding);
-    let is_wrong = matches!(judgement.verdict, Verdict::Violated(_));
-    let stays = match &defined.verdict {
-        Verdict::Violated(_) => is_wrong || rounds && rounds_visibly,
-        Verdict::Undecided(reasons) => is_wrong && !come_near(reasons),
-        _ => false,
-    };
-    Ok(if stays { judgement } else { defined })
+    by_definitions(judgement, before, outcomes, allows, judged)
 }
 
 /// Judges outcomes on ranks that had graphs of their own, each beside the graph that its rank had.

@@ -77,19 +77,17 @@ impl Loosened {
         let written =
             if level >= Numerics::Contraction { written_out(&[(side.graph, "")], true) } else { None };
         let written = written.and_then(|graphs| graphs.into_iter().next());
-        let is_gone = |name: &str| written.as_ref().is_some_and(|graph| graph.find(name).is_none());
         // A call that is written out has its name, or those of its items.
-        let names: Vec<&str> = defined_calls(side.graph)
-            .into_iter()
-            .filter(|(_, is_exact)| !is_exact)
-            .flat_map(|(id, _)| std::iter::once(id).chain(side.edges.users(id).iter().copied()))
-            .map(|id| side.graph.name(id))
-            .filter(|name| written.is_some() && !is_gone(name))
-            .collect();
+        let mut loose: Vec<NodeId> = Vec::new();
+        if let Some(written) = &written {
+            let rounded = defined_calls(side.graph).into_iter().filter(|(_, is_exact)| !is_exact);
+            let shown =
+                rounded.flat_map(|(id, _)| std::iter::once(id).chain(side.edges.users(id).iter().copied()));
+            loose.extend(shown.filter_map(|id| written.find(side.graph.name(id))));
+        }
         let own = written.as_ref().map(AnalyzedGraph::new);
         let side = own.as_ref().unwrap_or(side);
         let mut editor = Editor::new(side.graph);
-        let mut loose: Vec<NodeId> = names.into_iter().filter_map(|name| side.graph.find(name)).collect();
         for id in side.graph.ids() {
             let Some(info) = side.ops.call(side.graph, id) else { continue };
             let Out::Tensor(out) = side.graph.node(id).out else { continue };
