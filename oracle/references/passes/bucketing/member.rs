@@ -199,12 +199,17 @@ pub fn in_wait_order(cx: &Context, kind: Collective) -> Result<Vec<Member>, Refu
 /// Why a candidate cannot be a member of any bucket. Stricter than PyTorch 2.15, which stops with an assertion
 /// or an error of the tracer on most of these.
 pub fn fault(cx: &Context, member: &Member) -> Option<Reason> {
+    // What is wrong with its sizes says more than that the record contradicts the operator.
+    unfit(cx, member).or_else(|| {
+        let why = [member.start, member.wait].iter().find_map(|id| cx.facts.contradicted.get(id))?;
+        Some(Reason::Contradicted { why: why.clone() })
+    })
+}
+
+fn unfit(cx: &Context, member: &Member) -> Option<Reason> {
     let graph = cx.editor.graph();
     if cx.editor.users(member.start) != [member.wait] {
         return Some(Reason::UsedBeforeWait);
-    }
-    if let Some(why) = [member.start, member.wait].iter().find_map(|id| cx.facts.contradicted.get(id)) {
-        return Some(Reason::Contradicted { why: why.clone() });
     }
     let Some(input) = graph.tensor_of(member.input) else { return Some(Reason::NoInputMetadata) };
     let out = graph.tensor_of(member.start)?;
