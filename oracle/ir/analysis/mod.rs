@@ -23,6 +23,7 @@ pub mod reachability;
 pub mod resize;
 pub mod sequences;
 pub mod sharing;
+pub mod shrink;
 pub mod storages;
 pub mod streams;
 #[cfg(test)]

@@ -208,7 +208,7 @@ fn apply(graph: &mut Graph, map: &Sizes) -> Option<()> {
 }
 
 /// Strides of the new shape in the order of the old ones.
-fn strides(old: &[i64], strides: &[i64], new: &[i64]) -> Vec<i64> {
+pub(super) fn strides(old: &[i64], strides: &[i64], new: &[i64]) -> Vec<i64> {
     if strides == contiguous_strides(old) {
         return contiguous_strides(new);
     }

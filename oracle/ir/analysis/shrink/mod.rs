@@ -1,0 +1,275 @@
+//! Graphs that are compared, at small sizes: so that they can be executed, and what is found holds for the recorded ones.
+//!
+//! # The idea
+//!
+//! Not numbers are shrunk but *dimensions*. What must change when one size changes is found by unification: the rule of each
+//! operator says which dimensions of its tensors are the same, which are products or sums of others, and which arguments
+//! are sizes or positions (`structure`, `rules`). What is left free are *sorts*; they are given small sizes
+//! (`sizes`), and shapes and arguments are rebuilt. Node for node the graphs stay what they were.
+//!
+//! # The statement
+//!
+//! The small graphs are an instance of the same programs at other sizes; the recorded graphs are the instance at the
+//! recorded ones. Nothing is approximated. So
+//!
+//! - a difference at small sizes, *under every reading of the numbers that may be counts* (`scalars`), convicts the programs
+//!   as functions of their sizes;
+//! - an equality at two assignments under one reading proves the recorded graphs equal where [`Small::is_uniform`] holds for both
+//!   (`uniform` has the conditions and the reason).
+//!
+//! Recorded sizes up to 3 stay; equal ones become equal ones, different ones different ones; none becomes a size that stays. What
+//! has no rule, or does not fit, keeps its dimensions, all that is linked to them, and every dimension of the same recorded
+//! sizes; it is named. Process groups keep their sizes.
+//!
+//! Shapes recomputed by the operators' shape rules are the shapes assigned, always: else there is no small graph.
+//!
+//! # What it does not do
+//!
+//! No symbolic sizes, no bodies of higher-order operators, no equations between structures without common refinement. It does
+//! not shrink groups, and does not follow what a write does to other views.
+
+#[cfg(test)]
+mod algebra;
+mod call;
+mod moves;
+mod positions;
+mod read;
+mod rebuild;
+mod rules;
+mod scalars;
+mod sizes;
+mod structure;
+#[cfg(test)]
+mod tests;
+mod uniform;
+mod values;
+
+use crate::graph::{Graph, MOST_RANKS};
+use crate::ops::Ops;
+use call::State;
+use read::{Inputs, Read, outputs, read, same_shape};
+use scalars::{Choice, Form, choices, count, reading};
+use sizes::{SHIFTS, STAYS, Sizes};
+use std::collections::{BTreeMap, BTreeSet};
+use structure::Leaf;
+use values::Value;
+
+/// Reasons that are named.
+const MOST_DOUBTS: usize = 16;
+/// Nodes of all readings together at most.
+const MOST_NODES: usize = 1 << 20;
+
+/// Graphs that are compared, at other sizes.
+#[derive(Clone, Debug)]
+pub struct Small {
+    /// The graphs, node for node as given.
+    pub graphs: Vec<Graph>,
+    /// Recorded and small sizes.
+    pub sizes: Vec<(i64, i64)>,
+    /// Calls that are kept as recorded, because there is no rule for them: `name (target)`.
+    pub kept: Vec<String>,
+    /// Whether an equality at these sizes, and at those from another start, proves the one at the recorded sizes.
+    pub is_uniform: bool,
+    /// Why not, in words: some of the reasons.
+    pub doubts: Vec<String>,
+}
+
+/// One entry for each reading of the numbers that may be counts, in the same order for each `start`, the least size that may
+/// be given: 3, or a number that is larger by 4 or more, so that every size that shrinks becomes another one. The first reading
+/// takes all numbers as constants.
+///
+/// Two graphs are a rewrite: their inputs and outputs correspond by place. Three are a joint graph, its forward and its backward.
+///
+/// # Errors
+/// Why the graphs cannot be shrunk.
+pub fn shrink(graphs: &[&Graph], start: i64) -> Result<Vec<Small>, String> {
+    let ops: Vec<Ops> = graphs.iter().map(|graph| Ops::of(graph)).collect();
+    let mut state = State::default();
+    let mut reads = read_all(&mut state, graphs, &ops)?;
+    for _ in 0..2 {
+        for (read, graph) in reads.iter_mut().zip(graphs) {
+            read.settle(&mut state, graph);
+        }
+    }
+    let classes = Classes::new(&state, &reads);
+    let free: BTreeSet<i64> = classes.free.iter().copied().collect();
+    let choices = choices(graphs, &ops, &reads, &state, &free);
+    let readings = count(&choices).ok_or_else(|| format!("more than {} readings", scalars::MOST_READINGS))?;
+    let nodes: usize = graphs.iter().map(|graph| graph.len()).sum();
+    if readings.saturating_mul(nodes) > MOST_NODES {
+        return Err(format!("{readings} readings of {nodes} nodes"));
+    }
+    let (sizes, collision) = assigned(&state, &classes, &choices, start)?;
+    coincidence(&state, &sizes)?;
+    let mut found = uniform::Found::default();
+    for ((graph, ops), read) in graphs.iter().zip(&ops).zip(&reads) {
+        found.add(graph, ops, read, &state, &sizes);
+    }
+    found.close(&sizes);
+    found.doubts.extend(collision);
+    let kept = kept(graphs, &reads);
+    (0..readings)
+        .map(|index| {
+            let reading = reading(&choices, index);
+            let mut doubts = found.with(&state.structure, &sizes, reading.iter().flatten().copied());
+            doubts.truncate(MOST_DOUBTS);
+            let graphs = rebuilt(graphs, &reads, &state, &sizes, &choices, &reading)?;
+            let sizes = sizes.pairs().collect();
+            Ok(Small { graphs, sizes, kept: kept.clone(), is_uniform: doubts.is_empty(), doubts })
+        })
+        .collect()
+}
+
+fn rebuilt(
+    graphs: &[&Graph],
+    reads: &[Read],
+    state: &State,
+    sizes: &Sizes,
+    choices: &[Choice],
+    reading: &[Option<&Form>],
+) -> Result<Vec<Graph>, String> {
+    let each = graphs.iter().zip(reads).enumerate().map(|(at, (graph, read))| {
+        let scalars = scalars::values(choices, reading, at, &state.structure, sizes)?;
+        rebuild::rebuilt(graph, read, &state.structure, sizes, &scalars)
+    });
+    each.collect()
+}
+
+/// Reads all graphs, with what they share.
+fn read_all(state: &mut State, graphs: &[&Graph], ops: &[Ops]) -> Result<Vec<Read>, String> {
+    for group in graphs.iter().flat_map(|graph| &graph.world.groups) {
+        if group.size == 0 || group.size > MOST_RANKS {
+            return Err(format!("group {} has {} ranks", group.name, group.size));
+        }
+        let leaf = state.structure.kept(i64::from(group.size));
+        let &mut first = state.groups.entry(group.name.clone()).or_insert(leaf);
+        if state.structure.size(first) != i64::from(group.size) {
+            return Err(format!("group {} has two sizes", group.name));
+        }
+    }
+    let mut inputs = Inputs::new(graphs.len() == 2);
+    let mut reads: Vec<Read> = Vec::with_capacity(graphs.len());
+    for (graph, ops) in graphs.iter().zip(ops) {
+        let before: Vec<(&Graph, &Read)> = graphs.iter().copied().zip(&reads).collect();
+        let next = read(state, graph, ops, &mut inputs, &before)?;
+        reads.push(next);
+    }
+    let all: Vec<_> = graphs.iter().zip(&reads).map(|(graph, read)| outputs(graph, read)).collect();
+    let pairs: Vec<_> = match &all[..] {
+        [before, after] => before.iter().zip(after).collect(),
+        [joint, forward, backward] => {
+            let (own, gradients) = joint.split_at(joint.len().saturating_sub(backward.len()));
+            own.iter().zip(forward).chain(gradients.iter().zip(backward)).collect()
+        }
+        _ => Vec::new(),
+    };
+    for (a, b) in pairs {
+        // What their integers count may differ: then the graphs do.
+        if let (Some(Value::Tensor(a)), Some(Value::Tensor(b))) = (a, b) {
+            same_shape(state, a, b);
+        }
+    }
+    Ok(reads)
+}
+
+fn kept(graphs: &[&Graph], reads: &[Read]) -> Vec<String> {
+    let mut names = Vec::new();
+    for (graph, read) in graphs.iter().zip(reads) {
+        let each = read.kept.iter().map(|&id| format!("{} ({})", graph.name(id), graph.target(id)));
+        names.extend(each.filter(|name| !names.contains(name)).collect::<Vec<String>>());
+    }
+    names
+}
+
+/// Recorded sizes of leaves.
+struct Classes {
+    /// Those that shrink, the most frequent first.
+    free: Vec<i64>,
+    /// Those that stay.
+    stay: BTreeSet<i64>,
+}
+
+impl Classes {
+    fn new(state: &State, reads: &[Read]) -> Classes {
+        let mut stay = BTreeSet::new();
+        let mut all = BTreeSet::new();
+        for atom in state.structure.all_atoms() {
+            let size = state.structure.size(atom);
+            all.insert(size);
+            if size <= STAYS || state.structure.is_kept(atom) {
+                stay.insert(size);
+            }
+        }
+        let weights = weights(state, reads);
+        let mut free: Vec<i64> = all.difference(&stay).copied().collect();
+        free.sort_by_key(|size| (std::cmp::Reverse(weights.get(size).copied().unwrap_or(0)), *size));
+        Classes { free, stay }
+    }
+}
+
+/// In how many tensors each size occurs.
+fn weights(state: &State, reads: &[Read]) -> BTreeMap<i64, u64> {
+    let mut of_leaf: BTreeMap<Leaf, u64> = BTreeMap::new();
+    for value in reads.iter().flat_map(|read| &read.values) {
+        for axis in value.tensors().into_iter().flat_map(|shape| &shape.axes) {
+            *of_leaf.entry(state.structure.root(*axis)).or_default() += 1;
+        }
+    }
+    let mut weights = BTreeMap::new();
+    for (leaf, times) in of_leaf {
+        for atom in state.structure.atoms(leaf) {
+            *weights.entry(state.structure.size(atom)).or_default() += times;
+        }
+    }
+    weights
+}
+
+/// Small sizes at which counts that differ as recorded differ; otherwise which two do not.
+fn assigned(
+    state: &State,
+    classes: &Classes,
+    choices: &[Choice],
+    start: i64,
+) -> Result<(Sizes, Option<String>), String> {
+    let mut first = None;
+    for shift in 0..SHIFTS {
+        let sizes = Sizes::new(&classes.free, &classes.stay, start.max(STAYS), shift);
+        match collision(state, &sizes, choices)? {
+            None => return Ok((sizes, None)),
+            Some(words) => {
+                first.get_or_insert((sizes, Some(words)));
+            }
+        }
+    }
+    first.ok_or_else(|| "no sizes were tried".to_string())
+}
+
+/// Two counts that are different as recorded and the same when small: a mean by the wrong one would pass.
+fn collision(state: &State, sizes: &Sizes, choices: &[Choice]) -> Result<Option<String>, String> {
+    let groups: Vec<Vec<Leaf>> = state.groups.values().map(|&group| vec![group]).collect();
+    let forms = choices.iter().flat_map(|choice| &choice.forms).map(|form| &form.axes);
+    let mut seen: BTreeMap<i64, i64> = BTreeMap::new();
+    for axes in state.averaged.iter().chain(&state.reduced).chain(forms).chain(&groups) {
+        let Ok(recorded) = state.structure.total(axes) else { continue };
+        let small = sizes.product(&state.structure, axes)?;
+        let known = *seen.entry(small).or_insert(recorded);
+        if known != recorded {
+            return Ok(Some(format!("counts of {known} and {recorded} both become {small}")));
+        }
+    }
+    Ok(None)
+}
+
+/// Counts that are the same as recorded must be the same when small: else what is equal there would be convicted here.
+fn coincidence(state: &State, sizes: &Sizes) -> Result<(), String> {
+    let mut seen: BTreeMap<i64, i64> = BTreeMap::new();
+    for axes in &state.averaged {
+        let Ok(recorded) = state.structure.total(axes) else { continue };
+        let small = sizes.product(&state.structure, axes)?;
+        let known = *seen.entry(recorded).or_insert(small);
+        if known != small {
+            return Err(format!("two counts of {recorded} become {known} and {small}"));
+        }
+    }
+    Ok(())
+}
