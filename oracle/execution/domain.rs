@@ -157,6 +157,9 @@ pub trait Domain: Sync {
     /// Its name, for people.
     fn name(&self) -> &'static str;
 
+    /// Whatever is asked from here on is asked for this node.
+    fn enter(&self, _node: NodeId) {}
+
     /// The lower and the upper half of a cell that stands for `bytes` bytes.
     fn split(&self, cell: u64, bytes: u8) -> (u64, u64);
 

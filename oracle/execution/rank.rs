@@ -147,6 +147,7 @@ impl<'a> Rank<'a> {
     }
 
     pub fn step(&mut self, node: NodeId, step: &'a Step<'a>, comm: &mut Comm) -> Outcome<Progress> {
+        self.domain.enter(node);
         let item = match step.action {
             Action::Input(index) => self.inputs[index as usize].clone(),
             Action::Object => Item::Object(step.key),

@@ -3,46 +3,9 @@
 //! A comparison, a `sort` or an index does: a rounding flips it, and what follows is another value. A sum of integers
 //! may wrap, and a constant that is not finite is no real number. Each call is asked of alone; what flows where is not.
 
-use crate::graph::{Dtype, DtypeClass, Graph, NodeId, Op, Out, Value};
-use crate::ops::{Binary, Collective, Kind, OpInfo, Ops, Reduce, Unary};
-use std::collections::{BTreeMap, BTreeSet};
-
-/// Whether no call of a graph tells roundings of floats apart, no integers are computed that may wrap, and all
-/// constants are finite.
-pub(super) fn is_smooth(graph: &Graph) -> bool {
-    let ops = Ops::of(graph);
-    let mut calls = graph.ids().filter(|&id| graph.node(id).op == Op::Call);
-    calls.all(|id| ops.call(graph, id).is_some_and(|info| is_smooth_call(graph, id, info)))
-}
-
-/// Functions of floats that fused ones are made of; all others may be flat, or break, where no trial comes.
-fn is_fused(kind: Kind) -> bool {
-    use Binary::{Add, Div, Mul, Pow, Rsub, Sub};
-    match kind {
-        Kind::Binary(op) => matches!(op, Add | Sub | Rsub | Mul | Div | Pow),
-        Kind::Unary(op) => matches!(
-            op,
-            Unary::Neg
-                | Unary::Exp
-                | Unary::Log
-                | Unary::Sqrt
-                | Unary::Rsqrt
-                | Unary::Reciprocal
-                | Unary::Square
-        ),
-        Kind::Reduce(op) => matches!(op, Reduce::Sum | Reduce::Mean),
-        Kind::Fma | Kind::Cumsum | Kind::Matmul(_) | Kind::Cast | Kind::Move(_) | Kind::View(_) => true,
-        Kind::Fill(_) | Kind::Wait | Kind::GetItem | Kind::Collective(_) | Kind::Number(_) => true,
-        Kind::SymSize | Kind::SymNumel | Kind::SymStride => true,
-        _ => false,
-    }
-}
-
-/// The calls of all other functions, each by what it says besides its tensors, and how often it is made. Trials take
-/// inputs from a few units around 0: a clamp that acts beyond them, or a sigmoid that is flat, shows in none.
-pub(super) fn other_functions(graph: &Graph) -> BTreeMap<String, usize> {
-    calls(graph, |info| !is_fused(info.kind))
-}
+use crate::graph::{DtypeClass, Graph, NodeId, Op, Out, Value};
+use crate::ops::{Collective, Kind, OpInfo, Ops, Unary};
+use std::collections::BTreeMap;
 
 /// The views without a rule, of which the record alone says which window they are, in the same way; those of tensors
 /// alone (`expand_as`) say nothing that could be another thing.
@@ -85,45 +48,27 @@ fn word(graph: &Graph, value: Value) -> String {
     }
 }
 
-/// Whether something is computed in the dtype that a test in double precision is made in: there a constant that changed
-/// a little is no rounding.
-pub(super) fn computes_in_doubles(graph: &Graph) -> bool {
-    graph.ids().any(|id| graph.tensor_of(id).is_some_and(|tensor| tensor.dtype == Dtype::F64))
-}
-
-/// Where values go from doubles to other floats or come from them: how many calls take the one and give the other.
-pub(super) fn to_and_from_doubles(graph: &Graph) -> BTreeMap<(Dtype, Dtype), usize> {
-    let floats = |id: NodeId| -> Vec<Dtype> {
-        let tensor = graph.tensor_of(id).map(|tensor| tensor.dtype);
-        tensor.into_iter().filter(|dtype| dtype.class() == DtypeClass::Float).collect()
-    };
-    let mut found = BTreeMap::new();
-    for id in graph.ids().filter(|&id| graph.node(id).op == Op::Call) {
-        let from: BTreeSet<Dtype> = graph.inputs(id).into_iter().flat_map(floats).collect();
-        for (from, to) in from.into_iter().flat_map(|from| floats(id).into_iter().map(move |to| (from, to))) {
-            if from != to && [from, to].contains(&Dtype::F64) {
-                *found.entry((from, to)).or_default() += 1;
-            }
-        }
-    }
-    found
-}
-
 /// Whether a call tells roundings of floats apart, or takes or makes what is no real number.
 pub fn tells_roundings_apart(graph: &Graph, id: NodeId, info: &OpInfo) -> bool {
     !is_smooth_call(graph, id, info)
 }
 
+/// Whether a call makes of floats what is none, or their steps: there roundings show.
+pub(super) fn decides_by_floats(graph: &Graph, id: NodeId, info: &OpInfo) -> bool {
+    let takes_floats = graph.inputs(id).into_iter().any(|input| classes(graph, input).any(is_float));
+    is_step(info.kind) || takes_floats && classes(graph, id).any(|class| !is_float(class))
+}
+
+fn is_step(kind: Kind) -> bool {
+    matches!(kind, Kind::Unary(Unary::Sign | Unary::Floor | Unary::Ceil | Unary::Round | Unary::Trunc))
+}
+
 fn is_smooth_call(graph: &Graph, id: NodeId, info: &OpInfo) -> bool {
     let is_finite = |value: Value| !matches!(value, Value::Float(x) if !x.is_finite());
     let mut constants = graph.args(id).iter().copied().chain(graph.kwargs(id).map(|(_, value)| value));
-    let steps = matches!(
-        info.kind,
-        Kind::Unary(Unary::Sign | Unary::Floor | Unary::Ceil | Unary::Round | Unary::Trunc)
-    );
     let takes_floats = graph.inputs(id).into_iter().any(|input| classes(graph, input).any(is_float));
     let gives_other = classes(graph, id).any(|class| !is_float(class));
-    constants.all(is_finite) && !steps && !(gives_other && (takes_floats || computes(info.kind)))
+    constants.all(is_finite) && !is_step(info.kind) && !(gives_other && (takes_floats || computes(info.kind)))
 }
 
 fn is_float(class: DtypeClass) -> bool {

@@ -14,7 +14,7 @@
 //! 4. where some have not moved after the last trial, or numbers cannot be run, the question is open, and it is said why;
 //! 5. nor are numbers believed that are equal in trials and not at the ends of what dtypes hold: among very small and very
 //!    large numbers, and zeros of both signs, where `(x + 1) - 1`, `x * 2 / 2` and `1 / (x + 0)` show what they are;
-//! 6. equal numbers are believed where they are sums and products of the same calls (see [`Polynomials`]), or depend on no
+//! 6. equal numbers are believed where they are sums and products of the same calls (see [`Fingerprints`]), or depend on no
 //!    input. What has thresholds (a clamp, a comparison, a mask) may act where no trial came. Where such operators part
 //!    the two graphs, or hide a rounding that does, the question is open.
 //!
@@ -34,7 +34,7 @@
 //!
 //! `sum(sum(x, 0))` for `sum(x)` is another number, and no defect: a sum in another order. So numbers convict nobody
 //! where all elements that differ are the same sums, products and quotients of the same calls
-//! ([`Polynomials::unrounded`]). Where one side rounds what the other does not, or computes in another dtype, they do.
+//! ([`Fingerprints::but_for_roundings`]). Where one side rounds what the other does not, or computes in another dtype, they do.
 //!
 //! A trial draws all inputs anew, and functions without kernel too. The first has large numbers, which tell roundings
 //! and orders of additions apart; the others have numbers that stay finite through deep chains
@@ -48,14 +48,12 @@ use super::between::Ways;
 use super::compare::{Aspect, Difference, Place, compare};
 use super::concrete::{Concrete, is_finite};
 use super::domain::Domain;
-use super::doubles::{Doubles, Nearness, is_near, overflows};
 use super::doubt::{Cells, Doubt, Doubtful, Unmoved};
-use super::numerics::Numerics;
-use super::polynomials::Polynomials;
+use super::fingerprint::Fingerprints;
 use super::program::Program;
 use super::provenance::Provenance;
 use super::run::{Failure, Leaf, Options, Run, run};
-use super::smooth::{computes_in_doubles, is_smooth, to_and_from_doubles, views_by_record};
+use super::smooth::views_by_record;
 use crate::graph::{Graph, NodeId, Op, Out, World};
 use crate::ops::{Kind, Ops};
 use crate::words;
@@ -85,9 +83,6 @@ pub struct Pair<'a> {
     pub options: &'a Options,
 }
 
-/// How near numbers in double precision are that part by its own roundings, relative to the largest of their tensor.
-const OF_DOUBLES: f64 = 1e-14;
-
 /// Why one of two graphs has no run.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Stopped {
@@ -106,10 +101,6 @@ pub struct Question {
     pub both: bool,
     /// Whether each answer is to be held against the others, so that a second trial is worth its time.
     pub agree: bool,
-    /// How far floats may part.
-    pub numerics: Numerics,
-    /// Whether it is asked how far they would have to be allowed to part.
-    pub hint: bool,
     /// Whether numbers that differ by roundings alone differ.
     pub to_the_bit: bool,
 }
@@ -133,10 +124,6 @@ pub struct Answers {
     pub reserved: Option<Open>,
     /// Why numbers that are equal and believed are no proof.
     pub unproved: Option<String>,
-    /// Whether everything is the same sums and products of the same calls, where that is allowed.
-    pub reals: bool,
-    /// What would have to be allowed for that, where it was asked and is not.
-    pub would: Option<Numerics>,
     /// The runs with terms, where they were asked.
     pub terms: Option<Result<(Run, Run), Stopped>>,
 }
@@ -191,8 +178,8 @@ pub struct Excuse {
 /// What trials say of elements in doubt.
 #[derive(Debug)]
 enum Found {
-    /// This trial shows a difference: the runs before and after, and its number.
-    Witness(Box<(Run, Run)>, u32),
+    /// A trial shows a difference: the runs before and after.
+    Witness(Box<(Run, Run)>),
     /// All are equal in so many trials, and could have differed.
     Equal(u32),
     /// All are equal in so many trials, but these never moved.
@@ -365,23 +352,10 @@ impl<'a> Pair<'a> {
             excused: Vec::new(),
             reserved: None,
             unproved: None,
-            reals: false,
-            would: None,
             terms: None,
         };
-        let mut trial = 0;
         if question.open {
             answers.reserved = self.reserved(&answers.numbers);
-            let is_allowed = question.numerics >= Numerics::Reassociation;
-            let is_asked = is_allowed || question.hint;
-            // Polynomials know of no 0 / 0.
-            let is_finite = |(before, after): &(Run, Run)| !overflows(before, after);
-            let is_equal = is_asked
-                && answers.reserved.is_none()
-                && answers.numbers.as_ref().is_ok_and(is_finite)
-                && self.equal_as_reals();
-            answers.reals = is_allowed && is_equal;
-            answers.would = (is_equal && !is_allowed).then_some(Numerics::Reassociation);
         }
         if question.agree
             && answers.is_equal()
@@ -389,13 +363,12 @@ impl<'a> Pair<'a> {
             && !compare(&second.0, &second.1).is_empty()
         {
             (answers.numbers, answers.trials) = (Ok(second), 2);
-            trial = 1;
         }
         // A proof speaks of one rank's graph.
         let unproved = |(_, after): &(Run, Run)| self.after.len() > 1 && degenerate(after).0 > 0;
         let open = question.open || answers.numbers.as_ref().is_ok_and(unproved);
         if !question.both && answers.numbers.is_ok() && !(open && answers.is_equal()) {
-            answers.excused = self.excused(&answers.numbers, trial, question);
+            answers.excused = self.excused(&answers.numbers, question);
             return answers;
         }
         let terms = self.run(&Provenance::default());
@@ -421,13 +394,13 @@ impl<'a> Pair<'a> {
         }
         answers.terms = Some(terms);
         match found {
-            Some(Found::Witness(runs, of)) => (answers.numbers, trial) = (Ok(*runs), of),
+            Some(Found::Witness(runs)) => answers.numbers = Ok(*runs),
             Some(Found::Equal(trials)) => answers.trials = trials,
             Some(Found::Unmoved(trials, unmoved)) => (answers.trials, answers.unmoved) = (trials, unmoved),
             Some(Found::Stopped(stopped)) => answers.numbers = Err(stopped),
             None => {}
         }
-        answers.excused = self.excused(&answers.numbers, trial, question);
+        answers.excused = self.excused(&answers.numbers, question);
         answers
     }
 
@@ -446,18 +419,14 @@ impl<'a> Pair<'a> {
     }
 
     /// Where numbers differ and that says nothing: by roundings alone, or behind calls that are drawn and not the same
-    /// in both graphs. The numbers are those of a trial. Where other ways to write a function are allowed, roundings
-    /// are also what is gone in double precision.
-    fn excused(&self, numbers: &Result<(Run, Run), Stopped>, trial: u32, question: Question) -> Vec<Excuse> {
+    /// in both graphs.
+    fn excused(&self, numbers: &Result<(Run, Run), Stopped>, question: Question) -> Vec<Excuse> {
         let Ok((before, after)) = numbers else { return Vec::new() };
         let is_value = |one: &Difference| matches!(one.aspect, Aspect::Value { .. });
         let mut differences: Vec<Difference> = compare(before, after).into_iter().filter(is_value).collect();
         let mut excused = Vec::new();
         if !question.to_the_bit {
             excused.extend(self.excused_by_rounding(before, after, &mut differences));
-        }
-        if question.numerics >= Numerics::Contraction {
-            excused.extend(self.excused_in_doubles(&mut differences, trial));
         }
         let (mut traced, mut ways) = (None, None);
         for Difference { rank, place, aspect } in differences {
@@ -484,20 +453,8 @@ impl<'a> Pair<'a> {
         excused
     }
 
-    /// Whether both give the same, roundings aside. Not where something could tell roundings apart, where integers may
-    /// wrap, where constants are not finite, or where one side alone computes in double precision.
-    fn equal_as_reals(&self) -> bool {
-        let all = || self.before.iter().chain(self.after);
-        let first = self.before.first().map(|program| to_and_from_doubles(program.graph));
-        all().all(|program| is_smooth(program.graph))
-            && all().all(|program| Some(to_and_from_doubles(program.graph)) == first)
-            && self
-                .run(&Polynomials::reals())
-                .is_ok_and(|(before, after)| compare(&before, &after).is_empty())
-    }
-
     /// Why an equality of numbers or terms says nothing.
-    pub(super) fn reserved(&self, numbers: &Result<(Run, Run), Stopped>) -> Option<Open> {
+    pub fn reserved(&self, numbers: &Result<(Run, Run), Stopped>) -> Option<Open> {
         let open = |kind, why| Some(Open { kind, why });
         if let Some(name) =
             self.before.iter().chain(self.after).find_map(|program| sized_by_symbol(program.graph))
@@ -555,7 +512,7 @@ impl<'a> Pair<'a> {
         if differences.is_empty() {
             return Vec::new();
         }
-        let Ok((one, other)) = self.run(&Polynomials::unrounded()) else { return Vec::new() };
+        let Ok((one, other)) = self.run(&Fingerprints::but_for_roundings()) else { return Vec::new() };
         let mut doubt = Doubt::where_differ(before, Some(after));
         doubt.keep_where_differ(&one, &other);
         let why = "the concrete values differ by roundings alone: they are the same sums and products of the same calls";
@@ -566,22 +523,6 @@ impl<'a> Pair<'a> {
         })
     }
 
-    /// Where both are the same in double precision, but for its own roundings: those are taken out of the differences.
-    fn excused_in_doubles(&self, differences: &mut Vec<Difference>, trial: u32) -> Vec<Excuse> {
-        if differences.is_empty() {
-            return Vec::new();
-        }
-        let doubles = Doubles::new(Concrete::of_trial(trial), true);
-        let Ok((one, other)) = self.run(&doubles) else { return Vec::new() };
-        let mut programs = self.before.iter().chain(self.after);
-        let most = match programs.any(|program| computes_in_doubles(program.graph)) {
-            true => OF_DOUBLES,
-            false => Nearness::SAME,
-        };
-        let why = format!("the concrete values differ, and in double precision they agree within {most:e}");
-        roundings(differences, &why, |found| is_near(found, &one, &other, most))
-    }
-
     /// Why elements whose terms differ may differ although they are equal in all trials.
     fn apart(&self, trials: u32, terms: Option<&(Run, Run)>) -> Option<String> {
         let start = format!(
@@ -590,7 +531,7 @@ impl<'a> Pair<'a> {
         let Some((one, other)) = terms else {
             return Some(format!("{start}: what is computed depends on data"));
         };
-        let (before, after) = match self.traced(&Polynomials::default()) {
+        let (before, after) = match self.traced(&Fingerprints::of_sums()) {
             Ok(runs) => runs,
             Err(Stopped::Before(failure) | Stopped::After(failure)) => {
                 return Some(format!("{start}: {failure}"));
@@ -657,7 +598,7 @@ impl<'a> Pair<'a> {
             };
             trials += 1;
             if !compare(&before, &after).is_empty() {
-                return Found::Witness(Box::new((before, after)), trials - 1);
+                return Found::Witness(Box::new((before, after)));
             }
             let open = doubt.open();
             doubt.watch(&before);

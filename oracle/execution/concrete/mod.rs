@@ -128,11 +128,6 @@ impl Concrete {
         Concrete { seed: u64::from(n), near, draws_functions: true, ..Concrete::default() }
     }
 
-    /// Numbers near 128, the largest that are of ordinary size.
-    pub(super) fn large(n: u32) -> Concrete {
-        Concrete { near: Some(7), ..Concrete::of_trial(n) }
-    }
-
     /// From here on numbers are small, and some are 0.
     const SMALL: i32 = -40;
 

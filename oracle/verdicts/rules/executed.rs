@@ -5,12 +5,13 @@ use super::sizes::{Sized, Sizes};
 use super::values::{self, About, Observed, ValueDifference, ValueMethod, ValueResult};
 use super::{AnalyzedGraph, Code, Evidence, RankOutcome, Reason, loosened};
 use crate::analysis::resize::shrink_together;
+use crate::analysis::shrink::{Small, shrink};
 use crate::graph::{Graph, NodeId, World};
 use crate::limits::Limit;
 use crate::ops::{Collective, Kind, Move};
 use crate::semantics::{
-    self, Answers, Aspect, Bounds, Difference, Failure, Hazard, HazardKind, Nearness, Numerics, Options,
-    Pair, Place, Program, Question, Run, Stopped,
+    self, Alike, Answers, Aspect, Bounds, Concrete, Difference, Failure, Hazard, HazardKind, Likeness,
+    Numerics, Open, Options, Pair, Place, Program, Question, Run, Stopped,
 };
 use std::sync::Arc;
 
@@ -19,6 +20,12 @@ const MOST_RANKS: u32 = Limit::Executed.standard() as u32;
 
 /// Nodes of a graph that is made smaller at most, which takes time for each of its sizes.
 const MOST_NODES: usize = 4_000;
+
+/// The least sizes of two assignments: far enough apart that no size is the same in both.
+const STARTS: [i64; 2] = [3, 7];
+
+/// Readings of numbers at most of which each is executed.
+const MOST_READINGS: usize = 16;
 
 /// Ranks of a group that is made smaller.
 const FEW_RANKS: u32 = 4;
@@ -36,10 +43,6 @@ pub struct Clear {
     pub believed: bool,
     /// They [stand against](Answers::are_equal) a proof of a difference.
     pub equal: bool,
-    /// Roundings may differ, and everything is equal as real numbers.
-    pub as_reals: bool,
-    /// What would have to be allowed for everything to be equal.
-    pub would: Option<Numerics>,
 }
 
 /// How both graphs are run: with inputs with which the graphs before do.
@@ -75,7 +78,7 @@ pub(super) fn execute(evidence: &Evidence, limit: u64, question: Question) -> Ex
     let answers = pair.ask(question);
     let numbers = prepared.answer(evidence, &answers, &answers.numbers);
     let name = |place: &Place| subject([evidence.after.graph, evidence.before.graph], place).0;
-    let doubt = answers.doubt(name).filter(|_| !answers.reals && matches!(numbers, ValueResult::Equal(_)));
+    let doubt = answers.doubt(name).filter(|_| matches!(numbers, ValueResult::Equal(_)));
     let mut results =
         vec![(ValueMethod::Concrete, doubt.map_or(numbers, |open| ValueResult::Unknown(open.into())))];
     if let Some(runs) = &answers.terms {
@@ -91,9 +94,7 @@ pub(super) fn execute(evidence: &Evidence, limit: u64, question: Question) -> Ex
         }
         results.push((ValueMethod::Provenance, terms));
     }
-    let as_reals = answers.reals && results.iter().any(|(_, result)| matches!(result, ValueResult::Equal(_)));
-    let (believed, equal) = (answers.are_clear(), answers.are_equal());
-    (results, Clear { believed, equal, as_reals, would: answers.would })
+    (results, Clear { believed: answers.are_clear(), equal: answers.are_equal() })
 }
 
 /// What execution of both graphs with smaller sizes says, where they are too large to be executed as they are; `None`
@@ -118,6 +119,38 @@ pub(super) fn execute_smaller(evidence: &Evidence, limit: u64, question: Questio
     (smaller.own, smaller.own_ranks) = (evidence.own.clone(), evidence.own_ranks.clone());
     let (_, clear) = execute(&smaller, limit, question);
     (clear.believed || clear.equal).then_some(clear)
+}
+
+/// What differs at small sizes, under each reading of the numbers that may be counts.
+pub(super) fn differences_at_small_sizes(
+    evidence: &Evidence,
+    limit: u64,
+    question: Question,
+) -> Option<Vec<ValueDifference>> {
+    let graphs = [evidence.before.graph, evidence.after.graph];
+    if evidence.ranks.len() > 1 || graphs.iter().any(|graph| graph.len() > MOST_NODES) {
+        return None;
+    }
+    let readings = shrink(&graphs, STARTS[0]).ok().filter(|readings| readings.len() <= MOST_READINGS)?;
+    let level = evidence.policies.allowed.numerics;
+    let differences = |small: &Small| {
+        let [before, after] = small.graphs.as_slice() else { return None };
+        let at = Evidence::new(before, None, after, evidence.policies.clone());
+        if level >= Numerics::Reassociation {
+            likeness(&at, limit, level).filter(|(found, _)| found.alike == Alike::Apart)?;
+        }
+        let (results, _) = execute(&at, limit, question);
+        let mut found = results.into_iter().find_map(|(_, result)| match result {
+            ValueResult::Different(all) => Some(all),
+            _ => None,
+        })?;
+        found.retain(|difference| difference.about == About::Values);
+        let sizes: Vec<String> = small.sizes.iter().map(|(from, to)| format!("{to} for {from}")).collect();
+        found.iter_mut().for_each(|one| one.title += &format!(" with smaller sizes ({})", sizes.join(", ")));
+        (!found.is_empty()).then_some(found)
+    };
+    let mut all = readings.iter().map(differences).collect::<Option<Vec<_>>>()?.into_iter();
+    all.next()
 }
 
 /// What executions find where sizes are symbolic and these have other values than their hints: differences, and nothing
@@ -158,22 +191,54 @@ pub(super) fn execute_at_sizes(
     })
 }
 
-/// How near both graphs come to one another, by the laws of a level and then in double precision; of one graph for all
-/// ranks. `None` where that is more than `most`.
-pub(super) fn nearness(evidence: &Evidence, limit: u64, level: Numerics, most: f64) -> Option<Nearness> {
-    if evidence.ranks.len() > 1 {
-        return None;
-    }
+/// How alike both graphs are by the laws of a level. With why that says nothing, where sizes are symbolic, say.
+pub(super) fn likeness(evidence: &Evidence, limit: u64, level: Numerics) -> Option<(Likeness, Option<Open>)> {
     let ask = |evidence: &Evidence| {
         let options = options(evidence, limit);
         let prepared = Prepared::new(evidence).ok()?;
         let Prepared { before, after, world } = &prepared;
-        Pair { before, after, world, options: &options }.nearness(level, most)
+        let pair = Pair { before, after, world, options: &options };
+        let reserved = pair.reserved(&pair.run(&Concrete::of_trial(0)));
+        Some((pair.likeness(level)?, reserved))
     };
-    match loosened::graphs(evidence, Numerics::Contraction) {
-        None => ask(evidence),
-        Some([before, after]) => ask(&Evidence::new(&before, None, &after, evidence.policies.clone())),
+    if evidence.ranks.len() > 1 {
+        return ask(evidence);
     }
+    let written = match level {
+        Numerics::Exact | Numerics::ZeroSign => None,
+        level => loosened::graphs(evidence, level.min(Numerics::Contraction)),
+    };
+    let own =
+        written.as_ref().map(|[before, after]| Evidence::new(before, None, after, evidence.policies.clone()));
+    let evidence = own.as_ref().unwrap_or(evidence);
+    // Roundings add up with sizes.
+    let smaller = || if level < Numerics::Precision { smaller_likeness(evidence, &ask) } else { None };
+    ask(evidence).or_else(smaller)
+}
+
+/// The same at small sizes, where both graphs are too large as they are: equal at two assignments of sizes, under one reading
+/// of the numbers that may be counts, where that proves it for all ([`shrink`](crate::analysis::shrink)).
+fn smaller_likeness(
+    evidence: &Evidence,
+    ask: impl Fn(&Evidence) -> Option<(Likeness, Option<Open>)>,
+) -> Option<(Likeness, Option<Open>)> {
+    let graphs = [evidence.before.graph, evidence.after.graph];
+    if graphs.iter().any(|graph| graph.len() > MOST_NODES) {
+        return None;
+    }
+    let [few, more] = STARTS.map(|start| shrink(&graphs, start).ok());
+    few?.iter().zip(&more?).find_map(|(few, more)| {
+        let at = |small: &Small| {
+            let [before, after] = small.graphs.as_slice() else { return None };
+            let small_evidence = Evidence::new(before, None, after, evidence.policies.clone());
+            ask(&small_evidence).filter(|(found, _)| small.is_uniform && found.alike == Alike::Same)
+        };
+        let (first, open) = at(few)?;
+        let (second, other) = at(more)?;
+        let points = first.points + second.points;
+        let in_own = first.in_own.max(second.in_own);
+        Some((Likeness { points, in_own, ..first }, open.or(other)))
+    })
 }
 
 struct Prepared<'e> {
@@ -245,13 +310,6 @@ impl<'e> Prepared<'e> {
         // One difference for each place, on the first rank that shows it.
         let mut places: Vec<(&Difference, usize)> = Vec::new();
         let (all, excused) = answers.counted(before.domain, semantics::compare(before, after));
-        if answers.reals && all.is_empty() && differences.is_empty() && before.domain == "concrete values" {
-            return ValueResult::Equal(format!(
-                "{}, as real numbers: the same sums and products of the same calls (tested modulo a prime, not proved); \
-                 bits may differ",
-                answers.words(after)
-            ));
-        }
         if let (Some(why), true) = (excused, all.is_empty() && differences.is_empty()) {
             return ValueResult::Unknown(why.into());
         }

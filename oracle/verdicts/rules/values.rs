@@ -18,7 +18,7 @@ use super::{
 };
 use crate::graph::{Graph, NodeId, Op, Out, Value};
 use crate::ops::Kind;
-use crate::semantics::{Nearness, Numerics, Question};
+use crate::semantics::{Alike, Numerics, Question};
 use crate::words;
 use rustc_hash::FxHashSet;
 use std::collections::BTreeMap;
@@ -252,10 +252,8 @@ impl ValueEvidence {
                 |evidence: &Evidence| matches!(evidence.values.proof(), Some(ValueResult::Equal(_)));
             let open = !is_equal(first) || !others.iter().all(is_equal);
             let numerics = first.policies.allowed.numerics;
-            let hint = first.policies.any_rewrite && !evaluators.agree && first.values.would.is_none();
             let to_the_bit = first.policies.any_rewrite && !evaluators.agree && numerics == Numerics::Exact;
-            let question =
-                Question { open, both: evaluators.both, agree: evaluators.agree, numerics, hint, to_the_bit };
+            let question = Question { open, both: evaluators.both, agree: evaluators.agree, to_the_bit };
             let (mut results, clear) = executed::execute(first, evaluators.element_limit, question);
             let is_different = |(_, result): &(_, ValueResult)| matches!(result, ValueResult::Different(_));
             if !evaluators.agree && !results.iter().any(is_different) {
@@ -274,17 +272,37 @@ impl ValueEvidence {
             if let Some(excuse) = first.values.taken_for_equal.clone().or(of_others) {
                 results.iter_mut().for_each(|(_, result)| result.excuse_values(excuse.clone()));
             }
-            // All ranks were executed, each with its own graph.
-            let equal = || results.iter().filter(|(_, result)| matches!(result, ValueResult::Equal(_)));
-            let is_only = others.is_empty();
-            for other in others {
-                other.values.clear = clear;
-                other.values.results.extend(equal().cloned());
-            }
             first.values.clear = clear;
             first.values.results.extend(results);
-            if is_only && !evaluators.agree {
-                first.come_near(evaluators.element_limit);
+            let excuse =
+                if evaluators.agree { None } else { first.by_functions(evaluators.element_limit, open) };
+            // All ranks were executed, each with its own graph.
+            let is_only = others.is_empty();
+            let of_execution =
+                first.values.results.iter().filter(|(method, _)| *method != ValueMethod::Symbolic);
+            let equal = of_execution.filter(|(_, result)| matches!(result, ValueResult::Equal(_)));
+            let equal: Vec<(ValueMethod, ValueResult)> = equal.cloned().collect();
+            for other in others {
+                if let Some(excuse) = &excuse {
+                    other
+                        .values
+                        .results
+                        .iter_mut()
+                        .for_each(|(_, result)| result.excuse_values(excuse.clone()));
+                }
+                other.values.clear = clear;
+                other.values.results.extend(equal.iter().cloned());
+            }
+            let is_equal = |(_, result): &(_, ValueResult)| matches!(result, ValueResult::Equal(_));
+            if is_only
+                && !evaluators.agree
+                && is_too_large
+                && first.policies.any_rewrite
+                && !first.values.results.iter().any(is_equal)
+                && let Some(differences) =
+                    executed::differences_at_small_sizes(first, evaluators.element_limit, question)
+            {
+                first.values.results.push((ValueMethod::Concrete, ValueResult::Different(differences)));
             }
         }
         if !evaluators.agree {
@@ -328,75 +346,94 @@ impl ValueEvidence {
 }
 
 impl Evidence<'_> {
-    /// Where both graphs are not known to be equal, and floats may part in more than the order of sums: how near they
-    /// come in double precision. Where nothing of that kind is allowed, whether it would do.
-    fn come_near(&mut self, limit: u64) {
+    /// Where both graphs are not known to be equal: whether they compute the same by fingerprints, at the level that is
+    /// allowed; why differences of values do not count, then. Where no level is allowed, whether one would do.
+    ///
+    /// `open`: whether no proof says that the graphs are equal, on each rank.
+    fn by_functions(&mut self, limit: u64, open: bool) -> Option<Reason> {
         let allowed = &self.policies.allowed;
-        let is_asked = allowed.numerics >= Numerics::Contraction;
         let values = &self.values;
-        let is_hint = values.would.is_none() && values.clear.would.is_none();
         let is_different = |result: &ValueResult| matches!(result, ValueResult::Different(_));
+        let mut executed = values.results.iter().filter(|(method, _)| *method != ValueMethod::Symbolic);
+        let is_equal = !open || executed.clone().any(|(_, result)| matches!(result, ValueResult::Equal(_)));
+        let is_open = !is_equal && !executed.any(|(_, result)| is_different(result));
+        if self.policies.any_rewrite
+            && allowed.numerics < Numerics::Reassociation
+            && is_open
+            && let Some((found, None)) = executed::likeness(self, limit, allowed.numerics)
+            && found.alike == Alike::Same
+        {
+            let level =
+                if allowed.numerics == Numerics::Exact { "bit for bit" } else { "but for signs of zeros" };
+            let words = format!("the same {level}, by fingerprints at {} points", found.points);
+            let excuse = Code::Rounding.because("fingerprints are equal");
+            self.values.results.iter_mut().for_each(|(_, result)| result.excuse_values(excuse.clone()));
+            self.values.results.push((ValueMethod::Concrete, ValueResult::Equal(words)));
+            return Some(excuse);
+        }
+        let is_asked = allowed.numerics >= Numerics::Reassociation;
         let differs = values.results.iter().any(|(_, result)| is_different(result));
-        let is_equal =
-            !differs && values.results.iter().any(|(_, result)| matches!(result, ValueResult::Equal(_)));
-        let is_wanted = is_asked || is_hint && differs;
-        if !self.policies.any_rewrite || is_equal || !is_wanted {
-            return;
+        let is_wanted = is_asked || values.would.is_none() && differs;
+        if !self.policies.any_rewrite || is_equal && !differs || !is_wanted {
+            return None;
         }
-        let level = if is_asked { allowed.numerics } else { Numerics::Contraction };
-        let tolerance = allowed.tolerance.unwrap_or(TOLERANCE);
-        let most = if level == Numerics::Approximate { tolerance } else { Nearness::SAME };
-        let Some(near) = executed::nearness(self, limit, level, most) else { return };
-        let within = |most: f64| format!("within {most:.1e} in {} runs", near.runs);
-        let (code, words) = match level {
-            _ if !near.is_evidence => {
-                let words = format!(
-                    "values differ, but {} in double precision; choices may be made otherwise elsewhere",
-                    within(near.in_doubles)
-                );
-                (Code::Rounding, words)
-            }
-            Numerics::Approximate => {
-                let words = format!(
-                    "the graphs agree {}, in double precision and relative to the largest element (at most {tolerance:e} is \
-                     allowed); that is a test, and what is approximate is never called sound",
-                    within(near.in_doubles)
-                );
-                (Code::Approximate, words)
-            }
-            Numerics::Precision if near.in_own <= tolerance => {
-                let words = format!(
-                    "casts aside the same real functions, {} in double precision, and {} as they are (at most {tolerance:e} is \
-                     allowed); tested, not proved",
-                    within(near.in_doubles),
-                    within(near.in_own)
-                );
-                (Code::Rounding, words)
-            }
-            Numerics::Contraction => {
-                let words = format!(
-                    "the same real functions where nothing overflows, {} in double precision (the bound is {:e}); tested, not proved",
-                    within(near.in_doubles),
-                    Nearness::SAME
-                );
-                (Code::Rounding, words)
-            }
-            _ => return,
-        };
         if !is_asked {
-            self.values.clear.would = near.is_evidence.then_some(level);
-            return;
+            let levels = [Numerics::Reassociation, Numerics::Contraction];
+            self.values.would = levels.into_iter().find(|&level| {
+                let found = executed::likeness(self, limit, level);
+                found.is_some_and(|(found, open)| {
+                    found.alike == Alike::Same && open.is_none() && found.in_own.is_finite()
+                })
+            });
+            return None;
         }
+        let level = allowed.numerics;
+        let tolerance = allowed.tolerance.unwrap_or(TOLERANCE);
+        let (found, reserved) = executed::likeness(self, limit, level)?;
+        let points = found.points;
+        let by_fingerprints = format!(
+            "the same {}, by fingerprints at {points} points, where nothing overflows and constants are what they are \
+             recognised as",
+            if level == Numerics::Reassociation { "sums, products and quotients" } else { "real functions" }
+        );
+        let own = format!("within {:.1e} as they are (at most {tolerance:e} is allowed)", found.in_own);
+        let (code, is_known, words) = match (level, &found.alike) {
+            (Numerics::Approximate, _) if found.in_doubles <= tolerance => {
+                let words = format!(
+                    "the graphs agree within {:.1e} at {points} points, in double precision and relative to the largest \
+                     element (at most {tolerance:e} is allowed); that is a test, and what is approximate is never called sound",
+                    found.in_doubles
+                );
+                (Code::Approximate, false, words)
+            }
+            (Numerics::Approximate, _) | (_, Alike::Apart) => return None,
+            (Numerics::Reassociation, Alike::Open(_)) => return None,
+            (Numerics::Precision, _) if found.in_own > tolerance => return None,
+            (_, Alike::Open(why)) => (Code::Rounding, false, format!("values differ, and {why}")),
+            (_, Alike::Same) if !found.in_own.is_finite() => (
+                Code::Rounding,
+                false,
+                format!("{by_fingerprints}, but for ordinary inputs one of them overflows"),
+            ),
+            (_, Alike::Same) => match reserved {
+                Some(open) => (Code::Rounding, false, format!("{by_fingerprints}; but {}", open.why)),
+                None if level == Numerics::Precision => {
+                    (Code::Rounding, true, format!("casts aside {by_fingerprints}, and {own}"))
+                }
+                None => (Code::Rounding, true, by_fingerprints),
+            },
+        };
         let results = &mut self.values.results;
         let excuse = code.because("values differ, by no more than is allowed");
         results.iter_mut().for_each(|(_, result)| result.excuse_values(excuse.clone()));
         results.push((
             ValueMethod::Concrete,
-            match code {
-                Code::Rounding if near.is_evidence => ValueResult::Equal(words),
-                _ => ValueResult::Unknown(code.because(words)),
+            match is_known {
+                true => ValueResult::Equal(words),
+                false => ValueResult::Unknown(code.because(words)),
             },
         ));
+        Some(excuse)
     }
 }
 
@@ -533,7 +570,7 @@ pub(super) fn equal(
         return Checked::NotChecked(why.clone());
     }
     let mut findings: Vec<super::Finding> = Vec::new();
-    let would = values.would.or(values.clear.would).map(Allowed::option);
+    let would = values.would.map(Allowed::option);
     let mut unknown = Vec::new();
     let (mut equal, mut doubt, mut elsewhere, mut only_values) = (false, false, false, true);
     for (method, result) in &values.results {
@@ -551,7 +588,7 @@ pub(super) fn equal(
                     let is_proof = *method == ValueMethod::Symbolic && difference.about == About::Values;
                     (values.clear.believed || values.clear.equal) && is_proof
                 };
-                if let Some(vetoed) = own().find(is_vetoed).filter(|_| !values.clear.as_reals) {
+                if let Some(vetoed) = own().find(is_vetoed) {
                     doubt = true;
                     let at = if values.is_smaller { " with smaller sizes" } else { "" };
                     let why = format!(

@@ -1,0 +1,739 @@
+//! Cells of fingerprints, and what arithmetic does with them.
+//!
+//! A cell has a number, which is an element of a run in double precision, and one element of each field. What an operation
+//! does not define in a field is drawn there by a hash of what it is given in the same field; so two values that are equal
+//! in one field stay equal there, whatever is computed of both.
+
+use super::super::hash::{mix, text, words};
+use super::constant::{Constant, exact, recognised};
+use super::field::{self, Field, R};
+use crate::graph::{Dtype, NodeId};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+
+/// One value.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) struct Cell {
+    /// The number.
+    pub(super) number: f64,
+    pub(super) u: u64,
+    pub(super) v: u64,
+    /// The exponential of this value in the second field, where that is known otherwise than by `u`; else 0.
+    pub(super) exponential: u64,
+    /// Bounds that hold whatever the inputs are.
+    pub(super) low: f64,
+    pub(super) high: f64,
+    /// Whether it is never 0.
+    pub(super) is_not_zero: bool,
+    /// Whether it depends on no input.
+    pub(super) is_constant: bool,
+    /// Whether something was divided by 0 on the way: an infinity whose sign is that of a zero, or what is made of one.
+    pub(super) is_pole: bool,
+    /// Whether a root or an inverse was drawn that the fields do not have at this point: then laws of roots and inverses do
+    /// not show.
+    pub(super) is_irregular: bool,
+    /// Whether the number says nothing: it overflowed, or was drawn.
+    pub(super) is_lost: bool,
+}
+
+/// Functions that are not defined everywhere.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Partial {
+    Log,
+    Root,
+    Inverse,
+    /// The larger or smaller of two, one of which is a constant: by the sign of their difference.
+    Choice,
+}
+
+impl Partial {
+    pub(super) fn words(self) -> &'static str {
+        match self {
+            Partial::Log => "logarithm",
+            Partial::Root => "root",
+            Partial::Inverse => "inverse",
+            Partial::Choice => "larger or smaller",
+        }
+    }
+}
+
+/// A node that computes a partial function, of the graph before (0) or after (1).
+pub(super) type Site = (usize, Option<NodeId>, Partial);
+
+/// Which signs the argument of a partial function must take in some trial, and which it took: -, 0 and + as bits.
+#[derive(Clone, Copy, Default, Debug)]
+pub(super) struct Signs {
+    pub(super) wanted: u8,
+    pub(super) seen: u8,
+}
+
+const NEGATIVE: u8 = 1;
+const ZERO: u8 = 2;
+const POSITIVE: u8 = 4;
+
+/// Conditions that a table of choices holds at most.
+const MOST_CONDITIONS: usize = 6;
+
+/// What a value is by the outcomes of some conditions: leaf `i` where condition `k` holds as bit `k` of `i` says.
+#[derive(Clone, Debug)]
+struct Choices {
+    conditions: Vec<Cell>,
+    leaves: Vec<Cell>,
+}
+
+impl Choices {
+    /// The leaf where the conditions of `all`, of which these are some, have the outcomes of `at`.
+    fn leaf(&self, all: &[Cell], at: usize) -> Option<Cell> {
+        let bit = |(k, own): (usize, &Cell)| {
+            let place = all.iter().position(|one| one.is(own)).unwrap_or(0);
+            (at >> place & 1) << k
+        };
+        self.leaves.get(self.conditions.iter().enumerate().map(bit).sum::<usize>()).copied()
+    }
+}
+
+/// All cells of the runs that are compared.
+#[derive(Debug, Default)]
+pub(super) struct Table {
+    cells: FxHashMap<u64, Cell>,
+    /// What maxima (true) and minima are made of.
+    sets: FxHashMap<u64, (bool, Vec<Cell>)>,
+    /// Values that are chosen.
+    choices: FxHashMap<u64, Choices>,
+    /// The roots of squares.
+    roots: FxHashMap<u64, Cell>,
+    /// What exponentials are those of.
+    exponents: FxHashMap<u64, Cell>,
+    /// The complex conjugates of each other.
+    conjugates: FxHashMap<u64, u64>,
+    /// Cells that a dtype holds exactly, although they may lie in another one.
+    pub(super) exact: FxHashSet<(u64, Dtype)>,
+    /// Arguments of partial functions in this trial, by side.
+    asked: [BTreeMap<(Partial, u64), (Option<NodeId>, u8)>; 2],
+    pub(super) sites: BTreeMap<Site, Signs>,
+    /// Which graph runs, and which of its nodes.
+    pub(super) side: usize,
+    pub(super) node: Option<NodeId>,
+}
+
+/// A cell that is not 0 to 0 in either field.
+fn is_zero(cell: &Cell) -> bool {
+    cell.u == 0 || cell.v == 0
+}
+
+impl Cell {
+    /// What tells it from others.
+    fn key(&self) -> u64 {
+        mix(mix(text("cell"), self.u), self.v)
+    }
+
+    /// Whether both are equal in both fields.
+    pub(super) fn is(&self, other: &Cell) -> bool {
+        (self.u, self.v) == (other.u, other.v)
+    }
+
+    /// Infinite or no number, and not for want of room.
+    pub(super) fn is_special(&self) -> bool {
+        !self.is_lost && !self.number.is_finite()
+    }
+
+    /// The sign of a float, where that is known.
+    fn sign(&self) -> Option<Ordering> {
+        match () {
+            _ if is_zero(self) => Some(Ordering::Equal),
+            _ if self.is_lost || self.number == 0.0 => None,
+            _ => self.number.partial_cmp(&0.0),
+        }
+    }
+
+    fn is_positive(&self) -> bool {
+        self.low > 0.0 || self.low == 0.0 && self.is_not_zero
+    }
+}
+
+/// Cells of one run, and the laws that are applied to them.
+pub(super) struct Algebra<'t> {
+    pub(super) field: &'t Field,
+    /// Whether inputs may be infinite or no numbers.
+    pub(super) are_bits: bool,
+    pub(super) table: &'t mut Table,
+}
+
+impl Table {
+    pub(super) fn get(&self, key: u64) -> Option<Cell> {
+        self.cells.get(&key).copied()
+    }
+
+    /// The key of a cell.
+    pub(super) fn keep(&mut self, cell: Cell) -> u64 {
+        let key = cell.key();
+        self.cells.entry(key).or_insert(cell);
+        key
+    }
+
+    /// Forgets the cells of a trial. What partial functions were given that were not given the same on the other side is
+    /// wanted of every sign that it may have, if `is_random`.
+    pub(super) fn end_trial(&mut self, is_random: bool) {
+        for side in 0..2 {
+            let [own, other] = [&self.asked[side], &self.asked[1 - side]];
+            let alone = own.iter().filter(|(key, _)| is_random && !other.contains_key(key));
+            for (&(partial, _), &(node, wanted)) in alone {
+                self.sites.entry((side, node, partial)).or_default().wanted |= wanted;
+            }
+        }
+        let sites = std::mem::take(&mut self.sites);
+        *self = Table { sites, ..Table::default() };
+    }
+
+    /// A site whose argument did not take every sign that it may have; of choices where these count.
+    pub(super) fn uncovered(&self, choices_count: bool) -> Option<Site> {
+        let mut sites =
+            self.sites.iter().filter(|((_, _, partial), _)| choices_count || *partial != Partial::Choice);
+        sites.find(|(_, signs)| signs.wanted & !signs.seen != 0).map(|(site, _)| *site)
+    }
+}
+
+impl Algebra<'_> {
+    pub(super) fn cell(&self, key: u64) -> Cell {
+        self.table.get(key).unwrap_or_else(|| Cell { is_lost: true, number: f64::NAN, ..self.drawn(key) })
+    }
+
+    /// A value of which nothing is known but a hash.
+    pub(super) fn drawn(&self, hash: u64) -> Cell {
+        let (u, v) = self.field.drawn(hash);
+        self.with(u, v)
+    }
+
+    fn with(&self, u: u64, v: u64) -> Cell {
+        Cell {
+            number: 0.0,
+            u,
+            v,
+            exponential: 0,
+            low: f64::NEG_INFINITY,
+            high: f64::INFINITY,
+            is_not_zero: false,
+            is_constant: false,
+            is_pole: false,
+            is_irregular: false,
+            is_lost: false,
+        }
+    }
+
+    pub(super) fn pole(&self) -> Cell {
+        Cell { is_pole: true, is_constant: false, ..self.special(f64::INFINITY) }
+    }
+
+    /// A function of which nothing is known, of some cells.
+    pub(super) fn opaque(&self, what: u64, of: &[Cell]) -> Cell {
+        let [u, v] =
+            [|cell: &Cell| cell.u, |cell: &Cell| cell.v].map(|part| words(what, of.iter().map(part)));
+        let cell = self.with(mix(u, 1) % R, mix(v, 2) % self.field.p);
+        Cell {
+            is_constant: of.iter().all(|cell| cell.is_constant),
+            is_irregular: of.iter().any(|cell| cell.is_irregular),
+            ..cell
+        }
+    }
+
+    /// A function that does not mind the order of what it is given.
+    pub(super) fn unordered(&self, what: u64, of: &[Cell]) -> Cell {
+        let sorted = |part: fn(&Cell) -> u64| {
+            let mut parts: Vec<u64> = of.iter().map(part).collect();
+            parts.sort_unstable();
+            words(what, parts)
+        };
+        let cell = self.with(mix(sorted(|cell| cell.u), 1) % R, mix(sorted(|cell| cell.v), 2) % self.field.p);
+        Cell {
+            is_constant: of.iter().all(|cell| cell.is_constant),
+            is_irregular: of.iter().any(|cell| cell.is_irregular),
+            ..cell
+        }
+    }
+
+    pub(super) fn integer(&self, n: i128) -> Cell {
+        let in_field = |modulus: u64| n.rem_euclid(i128::from(modulus)) as u64;
+        let bound = n as f64;
+        Cell {
+            low: bound,
+            high: bound,
+            is_not_zero: n != 0,
+            is_constant: true,
+            number: bound,
+            ..self.with(in_field(R), in_field(self.field.p))
+        }
+    }
+
+    /// An infinity, or no number.
+    pub(super) fn special(&self, x: f64) -> Cell {
+        let hash = mix(text("special"), if x.is_nan() { 0 } else { x.to_bits() });
+        let (low, high) = if x.is_nan() { (f64::NEG_INFINITY, f64::INFINITY) } else { (x, x) };
+        Cell { number: x, low, high, is_not_zero: true, is_constant: true, ..self.drawn(hash) }
+    }
+
+    /// A float bit for bit.
+    pub(super) fn exact_float(&mut self, x: f64) -> Cell {
+        if !x.is_finite() || x == 0.0 && x.is_sign_negative() {
+            return self.special(x);
+        }
+        self.float_as(x, exact(x))
+    }
+
+    /// A float; `single`: it is computed with as one of 32 bits.
+    pub(super) fn float(&mut self, x: f64, single: bool) -> Cell {
+        if !x.is_finite() {
+            return self.special(x);
+        }
+        self.float_as(x, recognised(x, single))
+    }
+
+    fn float_as(&mut self, x: f64, constant: Constant) -> Cell {
+        let whole = |n: u128| i128::try_from(n).unwrap_or(i128::MAX);
+        let fraction = |this: &mut Self, p: u128, q: u128| {
+            let (p, q) = (this.integer(whole(p)), this.integer(whole(q)));
+            this.times_inverse(p, q)
+        };
+        let magnitude = match constant {
+            Constant::Fraction(p, q) => fraction(self, p, q),
+            Constant::Root(p, q, times) => {
+                let of = fraction(self, p, q);
+                (0..times).fold(of, |of, _| self.root(of))
+            }
+            Constant::Log(p, q, base) => {
+                let (times, log) = (fraction(self, p, q), self.integer(base.into()));
+                let log = self.log(log);
+                self.mul(times, log)
+            }
+            Constant::ByLog(p, q, base) => {
+                let (times, log) = (fraction(self, p, q), self.integer(base.into()));
+                let log = self.log(log);
+                self.times_inverse(times, log)
+            }
+            Constant::Float(mantissa, power) => {
+                let two = self.integer(2);
+                let power_of_two = self.power(two, u64::from(power.unsigned_abs()));
+                let mantissa = self.integer(mantissa.into());
+                if power < 0 {
+                    self.times_inverse(mantissa, power_of_two)
+                } else {
+                    self.mul(mantissa, power_of_two)
+                }
+            }
+        };
+        let signed = if x < 0.0 { self.neg(magnitude) } else { magnitude };
+        Cell { number: x, low: x, high: x, is_not_zero: x != 0.0, is_constant: true, ..signed }
+    }
+
+    /// With another sign, bit for bit: that of 0 is another 0.
+    pub(super) fn turned_sign(&self, a: Cell) -> Cell {
+        if self.are_bits && is_zero(&a) { self.special(-0.0) } else { self.neg(a) }
+    }
+
+    fn exponential(&self, cell: &Cell) -> u64 {
+        if cell.exponential == 0 { self.field.exp(cell.u) } else { cell.exponential }
+    }
+
+    pub(super) fn add(&self, a: Cell, b: Cell) -> Cell {
+        let p = self.field.p;
+        let exponential = match (a.exponential, b.exponential) {
+            (0, 0) => 0,
+            _ => field::mul(self.exponential(&a), self.exponential(&b), p),
+        };
+        let low = a.low + b.low;
+        Cell {
+            exponential,
+            low: if low.is_nan() { f64::NEG_INFINITY } else { low },
+            high: if (a.high + b.high).is_nan() { f64::INFINITY } else { a.high + b.high },
+            is_not_zero: a.low >= 0.0 && b.low >= 0.0 && (a.is_positive() || b.is_positive()),
+            is_constant: a.is_constant && b.is_constant,
+            is_irregular: a.is_irregular || b.is_irregular,
+            ..self.with(field::add(a.u, b.u, R), field::add(a.v, b.v, p))
+        }
+    }
+
+    pub(super) fn neg(&self, a: Cell) -> Cell {
+        let p = self.field.p;
+        Cell {
+            u: field::neg(a.u, R),
+            v: field::neg(a.v, p),
+            exponential: field::inverse(a.exponential, p).unwrap_or(0),
+            low: -a.high,
+            high: -a.low,
+            ..a
+        }
+    }
+
+    pub(super) fn mul(&self, a: Cell, b: Cell) -> Cell {
+        let p = self.field.p;
+        let (are_positive, are_bounded) = (a.low >= 0.0 && b.low >= 0.0, a.high.min(b.high) < f64::INFINITY);
+        let is_square = a.is(&b);
+        Cell {
+            low: if are_positive {
+                a.low * b.low
+            } else if is_square {
+                0.0
+            } else {
+                f64::NEG_INFINITY
+            },
+            high: if are_positive && are_bounded { a.high * b.high } else { f64::INFINITY },
+            is_not_zero: a.is_not_zero && b.is_not_zero,
+            is_constant: a.is_constant && b.is_constant,
+            is_irregular: a.is_irregular || b.is_irregular,
+            ..self.with(field::mul(a.u, b.u, R), field::mul(a.v, b.v, p))
+        }
+    }
+
+    /// A product of a cell with itself, whose root is known.
+    pub(super) fn square(&mut self, a: Cell) -> Cell {
+        let square = self.mul(a, a);
+        self.table.roots.insert(square.key(), a);
+        square
+    }
+
+    pub(super) fn power(&mut self, a: Cell, n: u64) -> Cell {
+        match n {
+            0 => self.integer(1),
+            1 => a,
+            _ if n % 2 == 0 => {
+                let half = self.power(a, n / 2);
+                self.square(half)
+            }
+            _ => {
+                let rest = self.power(a, n - 1);
+                self.mul(a, rest)
+            }
+        }
+    }
+
+    /// Notes which sign the argument of a partial function has, and gives it.
+    fn ask(&mut self, partial: Partial, a: &Cell) -> Option<Ordering> {
+        let sign = a.sign();
+        let (side, node) = (self.table.side, self.table.node);
+        let signs = self.table.sites.entry((side, node, partial)).or_default();
+        signs.seen |= match sign {
+            Some(Ordering::Less) => NEGATIVE,
+            Some(Ordering::Equal) => ZERO,
+            Some(Ordering::Greater) => POSITIVE,
+            None => 0,
+        };
+        let mut wanted = match partial {
+            Partial::Log => NEGATIVE | ZERO,
+            Partial::Root => NEGATIVE,
+            Partial::Inverse => ZERO,
+            Partial::Choice => return sign,
+        };
+        if a.low >= 0.0 {
+            wanted &= !NEGATIVE;
+        }
+        if a.is_not_zero {
+            wanted &= !ZERO;
+        }
+        if !a.is_constant && wanted != 0 {
+            let key = mix(mix(text("asked"), a.u), a.v);
+            self.table.asked[side].entry((partial, key)).or_insert((node, wanted));
+        }
+        sign
+    }
+
+    pub(super) fn inverse(&mut self, a: Cell) -> Cell {
+        if self.ask(Partial::Inverse, &a) == Some(Ordering::Equal) {
+            return self.pole();
+        }
+        let missing = self.opaque(text("inverse"), &[a]);
+        let (u, v) = (field::inverse(a.u, R), field::inverse(a.v, self.field.p));
+        Cell {
+            u: u.unwrap_or(missing.u),
+            v: v.unwrap_or(missing.v),
+            is_irregular: a.is_irregular || u.is_none() || v.is_none(),
+            low: if a.low >= 0.0 { 0.0 } else { f64::NEG_INFINITY },
+            is_not_zero: true,
+            ..missing
+        }
+    }
+
+    /// A quotient. That of two zeros is no number.
+    pub(super) fn times_inverse(&mut self, a: Cell, b: Cell) -> Cell {
+        let inverse = self.inverse(b);
+        match (is_zero(&b), is_zero(&a)) {
+            (true, true) => self.special(f64::NAN),
+            (true, false) => inverse,
+            _ => self.product(a, inverse),
+        }
+    }
+
+    pub(super) fn exp(&mut self, a: Cell) -> Cell {
+        let v = self.exponential(&a);
+        // Equal arguments are equal in one of the fields, and so are their exponentials, in the other one.
+        let (u, _) = self.field.drawn(mix(text("exp"), a.v));
+        let Cell { is_constant, is_irregular, .. } = a;
+        let exp = Cell { low: 0.0, is_not_zero: true, is_constant, is_irregular, ..self.with(u, v) };
+        self.table.exponents.insert(exp.key(), a);
+        exp
+    }
+
+    pub(super) fn log(&mut self, a: Cell) -> Cell {
+        match self.ask(Partial::Log, &a) {
+            Some(Ordering::Less) => return self.special(f64::NAN),
+            Some(Ordering::Equal) => return self.special(f64::NEG_INFINITY),
+            _ => {}
+        }
+        let u = self.field.log(a.v);
+        let (_, v) = self.field.drawn(mix(text("log"), a.u));
+        let Cell { is_constant, is_irregular, .. } = a;
+        Cell { exponential: a.v, is_constant, is_irregular, ..self.with(u, v) }
+    }
+
+    pub(super) fn root(&mut self, a: Cell) -> Cell {
+        match self.ask(Partial::Root, &a) {
+            Some(Ordering::Less) => return self.special(f64::NAN),
+            Some(Ordering::Equal) => return self.integer(0),
+            _ => {}
+        }
+        if let Some(&root) = self.table.roots.get(&a.key()) {
+            return self.abs(root);
+        }
+        let missing = self.opaque(text("root"), &[a]);
+        let root = self.field.sqrt(a.v);
+        let is_irregular = a.is_irregular || root.is_none();
+        Cell { v: root.unwrap_or(missing.v), low: 0.0, is_not_zero: a.is_not_zero, is_irregular, ..missing }
+    }
+
+    /// The cosine (true) or the sine.
+    pub(super) fn turned(&self, a: Cell, is_cosine: bool) -> Cell {
+        let opaque = self.opaque(text(if is_cosine { "cos" } else { "sin" }), &[a]);
+        let (u, _) = self.field.drawn(mix(opaque.v, a.v));
+        let v = self.field.turn(a.u).map(|(cosine, sine)| if is_cosine { cosine } else { sine });
+        Cell { u, v: v.unwrap_or(opaque.v), low: -1.0, high: 1.0, ..opaque }
+    }
+
+    pub(super) fn conjugate(&mut self, key: u64) -> u64 {
+        if let Some(&other) = self.table.conjugates.get(&key) {
+            return other;
+        }
+        let cell = self.cell(key);
+        let other = Cell { is_lost: true, ..self.opaque(text("conjugate"), &[cell]) };
+        let other = self.table.keep(other);
+        self.table.conjugates.extend([(key, other), (other, key)]);
+        other
+    }
+
+    pub(super) fn abs(&mut self, a: Cell) -> Cell {
+        let other = self.neg(a);
+        let larger = self.extreme(true, &[a, other]);
+        Cell { low: larger.low.max(0.0), is_not_zero: a.is_not_zero, ..larger }
+    }
+
+    /// The larger (true) or smaller of some values: the set of those of which it is made.
+    pub(super) fn extreme(&mut self, is_max: bool, of: &[Cell]) -> Cell {
+        let mut cells: Vec<Cell> = Vec::with_capacity(of.len());
+        for cell in of {
+            match self.table.sets.get(&cell.key()) {
+                Some((kind, set)) if *kind == is_max => cells.extend(set),
+                _ => cells.push(*cell),
+            }
+        }
+        cells.sort_unstable_by_key(|cell| (cell.u, cell.v));
+        cells.dedup_by(|one, other| one.is(other));
+        let low = |cell: &Cell| if is_max { cell.low } else { -cell.high };
+        let high = |cell: &Cell| if is_max { cell.high } else { -cell.low };
+        // What is never beyond another member is none. Of two that are always the same, one.
+        let bounds = |i: usize| (low(&cells[i]), high(&cells[i]));
+        let best = (0..cells.len()).reduce(|a, b| if bounds(b) > bounds(a) { b } else { a });
+        let Some(best) = best else { return self.special(f64::NAN) };
+        // What is no number makes the maximum none.
+        let may_be_nan = |cell: &Cell| self.are_bits && !cell.is_constant;
+        let beyond = |i: &usize| *i == best || may_be_nan(&cells[*i]) || high(&cells[*i]) > low(&cells[best]);
+        let cells: Vec<Cell> = (0..cells.len()).filter(beyond).map(|i| cells[i]).collect();
+        if let [only] = cells.as_slice() {
+            return *only;
+        }
+        // Exponentials have the order of their exponents.
+        let exponents: Option<Vec<Cell>> =
+            cells.iter().map(|cell| self.table.exponents.get(&cell.key()).copied()).collect();
+        if let Some(exponents) = exponents {
+            let exponent = self.extreme(is_max, &exponents);
+            return self.exp(exponent);
+        }
+        let what = text(if is_max { "max" } else { "min" });
+        let of_set = self.unordered(what, &cells);
+        let v = self.larger(is_max, &cells);
+        let bound = |f: fn(f64, f64) -> f64, part: fn(&Cell) -> f64| {
+            cells.iter().map(part).reduce(f).unwrap_or(f64::NAN)
+        };
+        let pick: fn(f64, f64) -> f64 = if is_max { f64::max } else { f64::min };
+        let all_positive =
+            cells.iter().all(Cell::is_positive) || is_max && cells.iter().any(Cell::is_positive);
+        let cell = Cell {
+            low: bound(pick, |cell| cell.low),
+            high: bound(pick, |cell| cell.high),
+            is_not_zero: all_positive,
+            v,
+            ..of_set
+        };
+        self.table.sets.insert(cell.key(), (is_max, cells));
+        cell
+    }
+
+    /// A product. What is never negative moves into a maximum, and what is negative makes a minimum of it.
+    pub(super) fn product(&mut self, a: Cell, b: Cell) -> Cell {
+        let sign = |cell: &Cell| match () {
+            _ if cell.is_positive() => 1,
+            _ if cell.is_constant && cell.high < 0.0 => -1,
+            _ => 0,
+        };
+        for (factor, of) in [(a, b), (b, a)] {
+            let sign = sign(&factor);
+            if sign != 0
+                && let Some((is_max, members)) = self.table.sets.get(&of.key()).cloned()
+            {
+                let scaled: Vec<Cell> = members.iter().map(|member| self.mul(factor, *member)).collect();
+                return self.extreme(is_max == (sign > 0), &scaled);
+            }
+        }
+        if a.is(&b) { self.square(a) } else { self.mul(a, b) }
+    }
+
+    /// With another sign: a maximum becomes a minimum.
+    pub(super) fn negated(&mut self, a: Cell) -> Cell {
+        match self.table.sets.get(&a.key()).cloned() {
+            Some((is_max, members)) => {
+                let negated: Vec<Cell> = members.iter().map(|member| self.neg(*member)).collect();
+                self.extreme(!is_max, &negated)
+            }
+            None => self.turned_sign(a),
+        }
+    }
+
+    /// In the second field the maximum of members of which `a` is the largest and `z` the smallest number is
+    /// `a + h * (z - a)`: so it moves with all of them, and grows with all of them. `h` is drawn from what all others are
+    /// between these two.
+    fn larger(&mut self, is_max: bool, of: &[Cell]) -> u64 {
+        let p = self.field.p;
+        let value = |cell: &Cell| if is_max { cell.v } else { field::neg(cell.v, p) };
+        let number = |cell: &Cell| if is_max { cell.number } else { -cell.number };
+        let order = |a: &&Cell, b: &&Cell| number(a).total_cmp(&number(b)).then(value(a).cmp(&value(b)));
+        let (Some(top), Some(bottom)) = (of.iter().max_by(order), of.iter().min_by(order)) else { return 0 };
+        let minus = |a: u64, b: u64| field::add(a, field::neg(b, p), p);
+        let span = minus(value(bottom), value(top));
+        let per_span = field::inverse(span, p).unwrap_or(0);
+        let mut between: Vec<u64> =
+            of.iter().map(|cell| field::mul(minus(value(cell), value(top)), per_span, p)).collect();
+        between.sort_unstable();
+        let (_, part) = self.field.drawn(words(text("between"), between));
+        let larger = field::add(value(top), field::mul(part, span, p), p);
+        if let [one, other] = of
+            && one.is_constant != other.is_constant
+        {
+            self.see_choice(one, other);
+        }
+        if is_max { larger } else { field::neg(larger, p) }
+    }
+
+    /// Notes which of two values is the larger one.
+    fn see_choice(&mut self, one: &Cell, other: &Cell) {
+        let site = (self.table.side, self.table.node, Partial::Choice);
+        let signs = self.table.sites.entry(site).or_default();
+        signs.wanted |= NEGATIVE | POSITIVE;
+        let (of, constant) = if one.is_constant { (other, one) } else { (one, other) };
+        if !of.is_lost && of.number != constant.number {
+            signs.seen |= if of.number > constant.number { POSITIVE } else { NEGATIVE };
+        }
+    }
+
+    /// A value as a table of choices: a condition is one, and what is not chosen is its only leaf.
+    fn choices(&self, cell: &Cell, is_condition: bool) -> Choices {
+        let is_decided = |cell: &Cell| cell.is_constant && cell.u < 2 && cell.u == cell.v;
+        let known = self.table.choices.get(&cell.key());
+        if let Some(choices) = known.filter(|known| !is_condition || known.leaves.iter().all(is_decided)) {
+            return choices.clone();
+        }
+        match is_condition && !is_decided(cell) {
+            true => Choices { conditions: vec![*cell], leaves: vec![self.integer(0), self.integer(1)] },
+            false => Choices { conditions: Vec::new(), leaves: vec![*cell] },
+        }
+    }
+
+    /// A function of chosen values, choice by choice. `None` where none of them is chosen, or there are too many conditions.
+    pub(super) fn by_choice(
+        &mut self,
+        of: &[Cell],
+        are_conditions: &[bool],
+        mut function: impl FnMut(&mut Self, &[Cell]) -> Cell,
+    ) -> Option<Cell> {
+        let is_condition = |i: usize| are_conditions.get(i).copied().unwrap_or(false);
+        let tables: Vec<Choices> =
+            of.iter().enumerate().map(|(i, cell)| self.choices(cell, is_condition(i))).collect();
+        let mut conditions: Vec<Cell> = tables.iter().flat_map(|table| table.conditions.clone()).collect();
+        conditions.sort_unstable_by_key(|cell| (cell.u, cell.v));
+        conditions.dedup_by(|one, other| one.is(other));
+        if conditions.is_empty() && are_conditions.is_empty() || conditions.len() > MOST_CONDITIONS {
+            return None;
+        }
+        let mut leaves = Vec::with_capacity(1 << conditions.len());
+        for at in 0..1usize << conditions.len() {
+            let operands: Vec<Cell> = tables.iter().filter_map(|table| table.leaf(&conditions, at)).collect();
+            leaves.push(function(self, &operands));
+        }
+        // A condition whose outcome makes no difference is none.
+        for k in (0..conditions.len()).rev() {
+            let without = |at: usize| at & !(1 << k);
+            if (0..leaves.len()).all(|at| leaves[at].is(&leaves[without(at)])) {
+                conditions.remove(k);
+                let kept = |(at, leaf): (usize, Cell)| (at >> k & 1 == 0).then_some(leaf);
+                leaves = leaves.into_iter().enumerate().filter_map(kept).collect();
+            }
+        }
+        let mut sums = leaves.clone();
+        for condition in conditions.iter().rev() {
+            let (no, yes) = sums.split_at(sums.len() / 2);
+            sums = no.iter().zip(yes).map(|(no, yes)| self.between(*condition, *yes, *no)).collect();
+        }
+        let cell = *sums.first()?;
+        if !conditions.is_empty() {
+            self.table.choices.insert(cell.key(), Choices { conditions, leaves });
+        }
+        Some(cell)
+    }
+
+    /// One of two values, by a condition that is 1 or 0.
+    pub(super) fn choice(&mut self, condition: Cell, yes: Cell, no: Cell, are_conditions: bool) -> Cell {
+        if yes.is(&no) {
+            return yes;
+        }
+        let pick = |_: &mut Self, of: &[Cell]| match of {
+            [condition, yes, no] => {
+                if condition.u == 0 {
+                    *no
+                } else {
+                    *yes
+                }
+            }
+            _ => no,
+        };
+        self.by_choice(&[condition, yes, no], &[true, are_conditions, are_conditions], pick)
+            .unwrap_or_else(|| self.between(condition, yes, no))
+    }
+
+    /// A function of conditions alone.
+    pub(super) fn logic(&mut self, of: &[Cell], holds: impl Fn(&[bool]) -> bool) -> Option<Cell> {
+        self.by_choice(of, &[true, true], |this, of| {
+            let bits: Vec<bool> = of.iter().map(|cell| cell.u != 0).collect();
+            this.integer(holds(&bits).into())
+        })
+    }
+
+    fn between(&self, condition: Cell, yes: Cell, no: Cell) -> Cell {
+        if yes.is(&no) {
+            return yes;
+        }
+        let difference = self.mul(condition, self.add(yes, self.neg(no)));
+        Cell {
+            low: yes.low.min(no.low),
+            high: yes.high.max(no.high),
+            is_not_zero: yes.is_not_zero && no.is_not_zero,
+            exponential: 0,
+            ..self.add(no, difference)
+        }
+    }
+}

@@ -1,0 +1,1050 @@
+//! Fingerprints: algebra without search.
+//!
+//! # The idea
+//!
+//! A cell is a number and an element of each of two [fields](field). Sums, products and quotients are computed in all three;
+//! exponentials lead from the first field to the second one and logarithms back, so that `exp(a + b) = exp(a) exp(b)` and
+//! `log(exp(a)) = a` hold as they are. Any other function is drawn by a hash of what it is given. A maximum is the set of
+//! what it is made of, and a choice `no + condition * (yes - no)`, whatever the condition is.
+//!
+//! # The statement
+//!
+//! Equal expressions have equal cells in one of the fields. Of different ones, which are quotients of polynomials of degree
+//! d in inputs, exponentials and drawn functions, the cells are equal in the first field by an accident of chance at most
+//! `(d / 8209)^4`, and in the second one of `d / 2^60`. So equal cells are a proof up to that chance that two expressions
+//! are the same function of real numbers, wherever both are defined. Where they are not defined the number says: the
+//! logarithm and the root of what is negative, and 0 / 0, are no numbers, and that is compared. What remains is whether
+//! both are undefined in the same places: either both ask the same of their logarithms, roots and inverses, or the argument
+//! took each sign that its bounds leave open in some trial ([`Table::uncovered`](cell::Table::uncovered)).
+//!
+//! # Premises
+//!
+//! Nothing overflows, inputs are finite, and constants are what they are [recognised](constant) as.
+//!
+//! # Rounding
+//!
+//! A cast that may lose something is a drawn function, and a cast back of what was exact is none. Floats of less than 32 bits
+//! are rounded where they leave their dtype ([`Laws::rounds_each`]: wherever they are computed). Sums in another order are
+//! the same, then, and sums that are computed in another dtype are not.
+//!
+//! # What it does not do
+//!
+//! A product by what is never negative does not move into a maximum. Nothing is said of comparisons, and of casts to integers, whose arguments may be rounded otherwise: who
+//! asks sees to it that there are none ([`is_smooth`](super::smooth::is_smooth)).
+
+mod cell;
+mod constant;
+mod field;
+mod trial;
+
+use super::concrete::{Concrete, Scalar, cell as concrete_cell, decode};
+use super::domain::{Addend, Domain, Draw, MatmulSize, Operand, Outcome, Pointwise, RankReduce, Rounding};
+use super::hash::{mix, text, words};
+use super::identity::{is_neutral, written};
+use super::number::Number;
+use super::provenance::Provenance;
+use crate::graph::{Dtype, DtypeClass, NodeId};
+use crate::ops::{Binary, Reduce, Unary};
+use cell::{Algebra, Cell, Table};
+use field::Field;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+pub use trial::{Alike, Likeness};
+
+/// Which laws hold.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Laws {
+    /// Whether sums and products of floats are those of real numbers, and constants what they are recognised as; else each
+    /// is a function of its operands, in either order.
+    reals: bool,
+    /// Whether the larger of zeros of either sign is one of them.
+    zeros: bool,
+    /// Whether floats of less than 32 bits are rounded wherever they are computed.
+    rounds_each: bool,
+    /// Whether the inverse of what depends on inputs is one.
+    quotients: bool,
+    /// Whether functions that are made of others are written out, such as the logistic function.
+    functions: bool,
+    /// Whether exponentials, logarithms, roots, sines and cosines are what they are.
+    analysis: bool,
+    /// Whether maxima are sets, and choices are made of sums and products.
+    choices: bool,
+    /// Whether floats are cast to other floats as they are.
+    casts: bool,
+    /// Whether the numbers of integers select elements, although other numbers would select others.
+    any_index: bool,
+}
+
+impl Laws {
+    /// Whether constants are what they are recognised as.
+    fn recognises(&self) -> bool {
+        self.reals && self.choices
+    }
+
+    /// Whether integers and conditions alone have laws of arithmetic, and nothing is said of infinities.
+    fn are_bits(&self) -> bool {
+        !self.reals
+    }
+}
+
+/// The domain of fingerprints. The runs that are compared share one.
+#[derive(Debug)]
+pub(super) struct Fingerprints {
+    laws: Laws,
+    field: Field,
+    numbers: Concrete,
+    inputs: Inputs,
+    table: Mutex<Table>,
+}
+
+/// What inputs hold.
+#[derive(Clone, Debug)]
+enum Inputs {
+    /// Numbers of one size.
+    OfTrial,
+    /// From an eighth of those to several hundred times as much.
+    Wide,
+    /// One in two is one of these, or near it.
+    Marked(Vec<f64>),
+    /// All elements of an input are one of these, or as in the trial.
+    Flat(Vec<f64>),
+}
+
+impl Inputs {
+    /// The number of an element that is `number` in the trial; `None` where it stays that.
+    fn mark(&self, number: f64, of_input: u64, of_element: u64) -> Option<f64> {
+        let pick = |marks: &[f64], hash: u64, of: usize| {
+            let at = (hash >> 8) as usize % (of * marks.len().max(1));
+            marks.get(at).map(|mark| mark + [0.0, 0.0, 0.25, -0.25][(hash >> 56) as usize % 4])
+        };
+        match self {
+            Inputs::OfTrial => None,
+            Inputs::Wide => Some(number * 2f64.powi((of_element >> 8) as i32 % 14 - 3)),
+            Inputs::Marked(marks) => pick(marks, of_element, 2),
+            Inputs::Flat(marks) => pick(marks, of_input, 2),
+        }
+    }
+}
+
+fn is_float(dtype: Dtype) -> bool {
+    dtype.class() == DtypeClass::Float
+}
+
+/// Floats of less than 32 bits.
+fn is_small(dtype: Dtype) -> bool {
+    matches!(dtype, Dtype::F16 | Dtype::BF16 | Dtype::F8E4M3 | Dtype::F8E5M2)
+}
+
+/// The dtype that numbers are computed in.
+fn wide(dtype: Dtype) -> Dtype {
+    if is_float(dtype) { Dtype::F64 } else { dtype }
+}
+
+fn number_of(cell: u64, dtype: Dtype) -> f64 {
+    match decode(cell, dtype) {
+        Scalar::Float(x) => x,
+        Scalar::Int(n) => n as f64,
+        Scalar::Complex(..) => f64::NAN,
+    }
+}
+
+/// Integers that are computed wrap around.
+fn unbounded(cell: Cell) -> Cell {
+    Cell { low: f64::NEG_INFINITY, high: f64::INFINITY, is_not_zero: false, ..cell }
+}
+
+/// A number as a cell of numbers.
+fn as_number(x: f64, dtype: Dtype) -> u64 {
+    match is_float(dtype) {
+        true => x.to_bits(),
+        false => concrete_cell(Number::Int(x as i64), dtype),
+    }
+}
+
+/// Whether each element of `from` is one of `to`.
+fn is_exact(from: Dtype, to: Dtype) -> bool {
+    // Bits of magnitude, and those below the point.
+    let whole = |dtype: Dtype| match dtype {
+        Dtype::Bool => Some((1, false)),
+        _ if dtype.class() != DtypeClass::Int => None,
+        Dtype::U8 | Dtype::U16 | Dtype::U32 | Dtype::U64 => Some((8 * dtype.itemsize(), false)),
+        _ => Some((8 * dtype.itemsize() - 1, true)),
+    };
+    let held = match to {
+        Dtype::F64 => 53,
+        Dtype::F32 => 24,
+        Dtype::F16 => 11,
+        Dtype::BF16 => 8,
+        _ => 0,
+    };
+    match (whole(from), whole(to)) {
+        (Some((bits, sign)), Some((room, signed))) => bits <= room && (signed || !sign),
+        (Some((bits, _)), None) => bits <= held,
+        (None, Some(_)) => false,
+        (None, None) => match (from, to) {
+            (Dtype::F8E4M3 | Dtype::F8E5M2, Dtype::F16 | Dtype::BF16) => true,
+            (_, Dtype::F32) => is_small(from),
+            (_, Dtype::F64) => from == Dtype::F32 || is_small(from),
+            _ => false,
+        },
+    }
+}
+
+/// Whether a function gives one of its operands, or what each dtype holds: casts may be made before it or after it.
+fn keeps_dtype(function: Pointwise) -> bool {
+    use Binary::*;
+    match function {
+        Pointwise::Where => true,
+        Pointwise::Unary(op, _) => matches!(op, Unary::Relu | Unary::Abs | Unary::Sign | Unary::LogicalNot),
+        Pointwise::Binary(op, ..) => {
+            matches!(op, Maximum | Minimum | ClampMin | ClampMax | Eq | Ne | Lt | Le | Gt | Ge)
+        }
+        _ => false,
+    }
+}
+
+/// The dtype of a function's results.
+fn result(function: Pointwise, dtype: Dtype) -> Dtype {
+    use Binary::*;
+    match function {
+        Pointwise::Opaque(_, out) => out,
+        Pointwise::Unary(Unary::Isnan | Unary::Isinf | Unary::LogicalNot, _)
+        | Pointwise::Binary(Eq | Ne | Lt | Le | Gt | Ge, ..) => Dtype::Bool,
+        _ => dtype,
+    }
+}
+
+impl Fingerprints {
+    fn new(laws: Laws) -> Fingerprints {
+        let numbers = Concrete::of_trial(1);
+        Fingerprints {
+            laws,
+            field: Field::new(false),
+            numbers,
+            inputs: Inputs::OfTrial,
+            table: Mutex::default(),
+        }
+    }
+
+    /// The laws of sums and products alone, each rounding of a small float being a function.
+    pub(super) fn of_sums() -> Fingerprints {
+        Fingerprints::new(Laws {
+            reals: true,
+            zeros: false,
+            rounds_each: true,
+            quotients: false,
+            functions: false,
+            analysis: false,
+            choices: false,
+            casts: false,
+            any_index: false,
+        })
+    }
+
+    /// The laws by which values are told apart that differ in more than roundings.
+    pub(super) fn but_for_roundings() -> Fingerprints {
+        let laws = Fingerprints::of_sums().laws;
+        Fingerprints::new(Laws {
+            rounds_each: false,
+            quotients: true,
+            functions: true,
+            any_index: true,
+            ..laws
+        })
+    }
+
+    fn algebra<'t>(&'t self, table: &'t mut Table) -> Algebra<'t> {
+        Algebra { field: &self.field, are_bits: self.laws.are_bits(), table }
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// An element that a dtype holds, kept.
+    fn held(&self, table: &mut Table, cell: Cell, dtype: Dtype) -> u64 {
+        let key = table.keep(cell);
+        table.exact.insert((key, dtype));
+        key
+    }
+
+    /// Cells as elements of a dtype that may have to round them.
+    fn fit(&self, table: &mut Table, key: u64, dtype: Dtype) -> u64 {
+        if is_small(dtype) && self.laws.rounds_each {
+            self.rounded(table, key, Dtype::F32, dtype)
+        } else {
+            key
+        }
+    }
+
+    /// A cell of one dtype as an element of another that may not hold it.
+    fn rounded(&self, table: &mut Table, key: u64, from: Dtype, to: Dtype) -> u64 {
+        // PyTorch makes the floats of less than 32 bits of a float32, whatever it casts.
+        if is_small(to) && from != Dtype::F32 {
+            let first = if is_exact(from, Dtype::F32) {
+                key
+            } else {
+                self.rounded_once(table, key, from, Dtype::F32)
+            };
+            return self.rounded_once(table, first, Dtype::F32, to);
+        }
+        self.rounded_once(table, key, from, to)
+    }
+
+    fn rounded_once(&self, table: &mut Table, key: u64, from: Dtype, to: Dtype) -> u64 {
+        if table.exact.contains(&(key, to)) {
+            return key;
+        }
+        let what = words(text("cast"), [to as u64, from.class() as u64]);
+        let algebra = self.algebra(table);
+        let cell = algebra.cell(key);
+        let number = match is_float(from) || is_float(to) {
+            true => self.cast_number(cell.number, from, to),
+            false => cell.number,
+        };
+        // A rounding keeps the order of numbers, and may make 0 of what is none.
+        let low = if cell.low >= 0.0 && is_float(to) { 0.0 } else { f64::NEG_INFINITY };
+        let rounded = Cell { low, number, is_lost: cell.is_lost, ..algebra.opaque(what, &[cell]) };
+        let rounded = if cell.is_special() { cell } else { rounded };
+        self.held(algebra.table, rounded, to)
+    }
+
+    fn cast_number(&self, x: f64, from: Dtype, to: Dtype) -> f64 {
+        let cells = self.numbers.cast(&[as_number(x, from)], wide(from), to);
+        cells.ok().and_then(|cells| cells.first().map(|&cell| number_of(cell, to))).unwrap_or(f64::NAN)
+    }
+
+    /// A number as an operand: PyTorch computes with f32 where the elements are floats of at most as many bits.
+    fn scalar(&self, algebra: &mut Algebra, number: Number, dtype: Dtype) -> Cell {
+        match number {
+            Number::Term(term) => Cell { is_lost: true, ..algebra.drawn(mix(text("item"), term)) },
+            Number::Complex(re, im) => {
+                let (re, im, unit) = (
+                    algebra.float(re, false),
+                    algebra.float(im, false),
+                    algebra.drawn(text("imaginary unit")),
+                );
+                let both = algebra.add(re, algebra.mul(im, unit));
+                Cell { is_lost: true, is_constant: true, ..both }
+            }
+            Number::Float(x) if self.laws.recognises() => {
+                algebra.float(x, is_float(dtype) && dtype != Dtype::F64)
+            }
+            Number::Float(x) if is_float(dtype) && dtype != Dtype::F64 => {
+                algebra.exact_float(f64::from(x as f32))
+            }
+            Number::Float(x) => algebra.exact_float(x),
+            Number::Bool(b) => algebra.integer(b.into()),
+            Number::Int(n) => algebra.integer(n.into()),
+        }
+    }
+
+    /// What a function without undefined places gives where it is given what is infinite or no number: what the number
+    /// says. Else it has that number, as far as it has any. `divides`: an infinite operand may become 0.
+    fn settled(&self, algebra: &mut Algebra, cell: Cell, number: f64, of: &[Cell], divides: bool) -> Cell {
+        let is_lost = cell.is_lost || of.iter().any(|operand| operand.is_lost);
+        if self.laws.are_bits() {
+            return Cell { number, is_lost, ..cell };
+        }
+        let poles = of.iter().filter(|operand| operand.is_pole).count();
+        if poles > 0 {
+            return match number {
+                _ if is_lost => Cell { is_lost, is_pole: true, ..cell },
+                0.0 if divides => algebra.integer(0),
+                _ if number.is_infinite() => algebra.pole(),
+                _ if number.is_nan() && poles == 1 => algebra.special(number),
+                _ => Cell { is_lost: true, is_pole: true, ..cell },
+            };
+        }
+        if !is_lost && of.iter().any(Cell::is_special) {
+            return Cell { is_constant: false, ..algebra.float(number, false) };
+        }
+        if cell.is_special() {
+            return cell;
+        }
+        Cell {
+            number,
+            is_lost: is_lost || !number.is_finite(),
+            is_irregular: cell.is_irregular || of.iter().any(|operand| operand.is_irregular),
+            ..cell
+        }
+    }
+
+    /// What a choice gives: one of its operands.
+    fn chosen(&self, algebra: &Algebra, cell: Cell, number: f64, of: &[Cell]) -> Cell {
+        let is_lost = of.iter().any(|operand| operand.is_lost);
+        let is_pole = of.iter().any(|operand| operand.is_pole);
+        match is_lost || is_pole || number.is_finite() || self.laws.are_bits() {
+            true => Cell { number, is_lost: is_lost || is_pole, is_pole, ..cell },
+            false => algebra.special(number),
+        }
+    }
+
+    fn unary(&self, algebra: &mut Algebra, op: Unary, tanh: bool, dtype: Dtype, a: Cell) -> Option<Cell> {
+        let laws = self.laws;
+        let one = algebra.integer(1);
+        let are_sets = laws.zeros || laws.choices && !is_float(dtype);
+        Some(match op {
+            Unary::LogicalNot | Unary::BitwiseNot if dtype == Dtype::Bool && laws.choices => {
+                return algebra.logic(&[a], |of| !of[0]);
+            }
+            Unary::BitwiseNot if dtype.class() == DtypeClass::Int && laws.choices => {
+                algebra.neg(algebra.add(a, one))
+            }
+            Unary::Neg if is_float(dtype) => algebra.negated(a),
+            Unary::Neg => algebra.neg(a),
+            Unary::Relu if are_sets => {
+                let zero = algebra.integer(0);
+                algebra.extreme(true, &[a, zero])
+            }
+            Unary::Abs if are_sets => algebra.abs(a),
+            Unary::Isnan | Unary::Isinf if laws.recognises() => algebra.integer(0),
+            _ if laws.are_bits() && is_float(dtype) => return None,
+            Unary::Square => algebra.square(a),
+            Unary::Reciprocal if laws.quotients => algebra.inverse(a),
+            Unary::Exp if laws.analysis => algebra.exp(a),
+            Unary::Log if laws.analysis => algebra.log(a),
+            Unary::Sqrt if laws.analysis => algebra.root(a),
+            Unary::Sin if laws.analysis => algebra.turned(a, false),
+            Unary::Cos if laws.analysis => algebra.turned(a, true),
+            Unary::Exp2 if laws.analysis => {
+                let log = algebra.float(std::f64::consts::LN_2, false);
+                let exponent = algebra.mul(a, log);
+                algebra.exp(exponent)
+            }
+            Unary::Log2 if laws.analysis => self.log_by(algebra, a, std::f64::consts::LN_2),
+            _ if !laws.functions => return None,
+            Unary::Rsqrt => {
+                let root = self.unary_or_drawn(algebra, Unary::Sqrt, a);
+                algebra.inverse(root)
+            }
+            Unary::Expm1 => {
+                let exp = self.unary_or_drawn(algebra, Unary::Exp, a);
+                algebra.add(exp, algebra.neg(one))
+            }
+            Unary::Log1p => {
+                let above = algebra.add(one, a);
+                self.unary_or_drawn(algebra, Unary::Log, above)
+            }
+            Unary::Sigmoid => self.sigmoid(algebra, a),
+            Unary::Silu => {
+                let sigmoid = self.sigmoid(algebra, a);
+                algebra.mul(a, sigmoid)
+            }
+            Unary::Tanh => self.tanh(algebra, a),
+            Unary::Gelu if tanh && laws.analysis => {
+                let (of_cube, scale, half) = (
+                    algebra.float(0.044715, false),
+                    algebra.float(0.797_884_560_802_865_4, false),
+                    algebra.float(0.5, false),
+                );
+                let cube = algebra.power(a, 3);
+                let inner = algebra.mul(scale, algebra.add(a, algebra.mul(of_cube, cube)));
+                let tanh = self.tanh(algebra, inner);
+                algebra.mul(algebra.mul(half, a), algebra.add(one, tanh))
+            }
+            _ => return None,
+        })
+    }
+
+    fn log_by(&self, algebra: &mut Algebra, a: Cell, of_base: f64) -> Cell {
+        let (log, base) = (algebra.log(a), algebra.float(of_base, false));
+        if log.is_special() { log } else { algebra.times_inverse(log, base) }
+    }
+
+    fn unary_or_drawn(&self, algebra: &mut Algebra, op: Unary, a: Cell) -> Cell {
+        let drawn = algebra.opaque(words(text("function"), [op as u64]), &[a]);
+        self.unary(algebra, op, false, Dtype::F32, a).unwrap_or(match op {
+            Unary::Exp => Cell { low: 0.0, is_not_zero: true, ..drawn },
+            _ => drawn,
+        })
+    }
+
+    fn sigmoid(&self, algebra: &mut Algebra, a: Cell) -> Cell {
+        let (one, minus) = (algebra.integer(1), algebra.neg(a));
+        let below = self.unary_or_drawn(algebra, Unary::Exp, minus);
+        let below = algebra.add(one, below);
+        Cell { high: 1.0, ..algebra.inverse(below) }
+    }
+
+    fn tanh(&self, algebra: &mut Algebra, a: Cell) -> Cell {
+        let two = algebra.integer(2);
+        let sigmoid = self.sigmoid(algebra, algebra.mul(two, a));
+        let cell = algebra.add(algebra.mul(two, sigmoid), algebra.integer(-1));
+        Cell { low: -1.0, high: 1.0, is_not_zero: false, ..cell }
+    }
+
+    /// A function of two elements by its laws, where it has any here.
+    fn binary(
+        &self,
+        algebra: &mut Algebra,
+        (op, alpha, rounding): (Binary, Cell, Rounding),
+        dtype: Dtype,
+        [a, b]: [Cell; 2],
+        exponent: Option<Number>,
+    ) -> Option<Cell> {
+        let laws = self.laws;
+        let is_bool = dtype == Dtype::Bool;
+        let are_sets = laws.zeros || laws.choices && !is_float(dtype);
+        Some(match op {
+            _ if is_bool && !laws.choices => return None,
+            Binary::LogicalAnd | Binary::BitwiseAnd | Binary::Mul | Binary::Minimum if is_bool => {
+                return algebra.logic(&[a, b], |of| of[0] && of[1]);
+            }
+            Binary::LogicalOr | Binary::BitwiseOr | Binary::Add | Binary::Maximum if is_bool => {
+                return algebra.logic(&[a, b], |of| of[0] || of[1]);
+            }
+            Binary::LogicalXor | Binary::BitwiseXor | Binary::Ne if is_bool => {
+                return algebra.logic(&[a, b], |of| of[0] != of[1]);
+            }
+            Binary::Eq if is_bool => return algebra.logic(&[a, b], |of| of[0] == of[1]),
+            _ if is_bool => return None,
+            Binary::Maximum | Binary::Minimum if a.is(&b) => a,
+            Binary::Maximum | Binary::ClampMin if are_sets => algebra.extreme(true, &[a, b]),
+            Binary::Minimum | Binary::ClampMax if are_sets => algebra.extreme(false, &[a, b]),
+            Binary::ThresholdBackward if laws.choices => {
+                let above = algebra.opaque(text("less"), &[alpha, b]);
+                let zero = algebra.integer(0);
+                algebra.choice(above, a, zero, false)
+            }
+            Binary::Lt | Binary::Gt | Binary::Le | Binary::Ge | Binary::Eq | Binary::Ne if laws.choices => {
+                return self.compared(algebra, op, dtype, a, b);
+            }
+            _ if laws.are_bits() && is_float(dtype) => {
+                return self.rounded_arithmetic(algebra, (op, alpha, rounding), dtype, a, b);
+            }
+            Binary::Add => algebra.add(a, algebra.mul(alpha, b)),
+            Binary::Sub => algebra.add(a, algebra.neg(algebra.mul(alpha, b))),
+            Binary::Mul if is_float(dtype) => algebra.product(a, b),
+            Binary::Mul => algebra.mul(a, b),
+            Binary::Div if rounding == Rounding::True && (laws.quotients || b.is_constant && b.u != 0) => {
+                algebra.times_inverse(a, b)
+            }
+            Binary::Pow if is_float(dtype) || exponent.is_some_and(|n| n.int().is_some_and(|n| n >= 0)) => {
+                return self.power(algebra, a, exponent?);
+            }
+            Binary::BitwiseAnd | Binary::BitwiseOr | Binary::BitwiseXor if laws.choices => {
+                algebra.unordered(words(text("bits"), [op as u64, dtype as u64]), &[a, b])
+            }
+            _ => return None,
+        })
+    }
+
+    /// A comparison is a condition: that one element is less than another one, or at most as large, or equal. Of integers one
+    /// of the first two is enough.
+    fn compared(&self, algebra: &mut Algebra, op: Binary, dtype: Dtype, a: Cell, b: Cell) -> Option<Cell> {
+        let (is_less, is_negated, [a, b]) = match op {
+            Binary::Lt => (true, false, [a, b]),
+            Binary::Gt => (true, false, [b, a]),
+            Binary::Le if is_float(dtype) => (false, false, [a, b]),
+            Binary::Ge if is_float(dtype) => (false, false, [b, a]),
+            Binary::Le => (true, true, [b, a]),
+            Binary::Ge => (true, true, [a, b]),
+            _ => {
+                let equal = algebra.unordered(text("equal"), &[a, b]);
+                return algebra.logic(&[equal], |of| of[0] == (op == Binary::Eq));
+            }
+        };
+        let condition = algebra.opaque(text(if is_less { "less" } else { "at most" }), &[a, b]);
+        algebra.logic(&[condition], |of| of[0] != is_negated)
+    }
+
+    /// Arithmetic of floats, rounded: a function of both operands in either order, with the laws of signs, of 0, 1 and powers
+    /// of two that hold in bits.
+    fn rounded_arithmetic(
+        &self,
+        algebra: &mut Algebra,
+        (op, alpha, rounding): (Binary, Cell, Rounding),
+        dtype: Dtype,
+        a: Cell,
+        b: Cell,
+    ) -> Option<Cell> {
+        let what = |name: &str| mix(text(name), dtype as u64);
+        let number = |cell: &Cell| cell.is_constant.then(|| Number::Float(cell.number));
+        let kept = |number: Option<Number>, first: bool| {
+            let alpha = if alpha.is(&algebra.integer(1)) { Number::Int(1) } else { Number::Int(2) };
+            number.is_some_and(|number| is_neutral(op, (number, first), alpha, rounding, dtype))
+        };
+        if kept(number(&b), false) {
+            return Some(a);
+        }
+        if kept(number(&a), true) {
+            return Some(b);
+        }
+        let is_one = alpha.is(&algebra.integer(1));
+        match op {
+            Binary::Add if is_one => Some(algebra.unordered(what("sum"), &[a, b])),
+            Binary::Sub if is_one => Some(algebra.unordered(what("sum"), &[a, algebra.turned_sign(b)])),
+            Binary::Mul => {
+                Some(self.signed(algebra, &[a, b], |algebra, of| algebra.unordered(what("product"), of)))
+            }
+            Binary::Div if rounding == Rounding::True => {
+                // Half of it is a product by half.
+                let power = number(&b).map_or(0.0, Number::float);
+                let is_power = power.is_normal()
+                    && power.abs().log2().fract() == 0.0
+                    && power.abs().log2().abs() < 100.0;
+                let inverse = if is_power { Some(algebra.exact_float(1.0 / power)) } else { None };
+                Some(match inverse {
+                    Some(inverse) => self
+                        .signed(algebra, &[a, inverse], |algebra, of| algebra.unordered(what("product"), of)),
+                    None => self.signed(algebra, &[a, b], |algebra, of| algebra.opaque(what("quotient"), of)),
+                })
+            }
+            _ => None,
+        }
+    }
+
+    /// A function that changes its sign with each operand.
+    fn signed(&self, algebra: &Algebra, of: &[Cell], function: impl Fn(&Algebra, &[Cell]) -> Cell) -> Cell {
+        let mut is_negative = false;
+        let without_sign = |cell: &Cell| {
+            let other = algebra.neg(*cell);
+            let turns = (other.u, other.v) < (cell.u, cell.v);
+            is_negative ^= turns;
+            if turns { other } else { *cell }
+        };
+        let of: Vec<Cell> = of.iter().map(without_sign).collect();
+        let cell = function(algebra, &of);
+        if is_negative { algebra.neg(cell) } else { cell }
+    }
+
+    fn power(&self, algebra: &mut Algebra, a: Cell, exponent: Number) -> Option<Cell> {
+        let twice = exponent.float() * 2.0;
+        if matches!(exponent, Number::Complex(..) | Number::Term(_))
+            || twice != twice.trunc()
+            || twice.abs() > 64.0
+        {
+            return None;
+        }
+        let twice = twice as i64;
+        let is_whole = twice % 2 == 0;
+        let laws = self.laws;
+        if !is_whole && !laws.analysis || twice < 0 && !laws.quotients || !laws.quotients && twice > 6 {
+            return None;
+        }
+        let base = if is_whole { a } else { algebra.root(a) };
+        let times = if is_whole { twice.unsigned_abs() / 2 } else { twice.unsigned_abs() };
+        let power = algebra.power(base, times);
+        Some(if twice < 0 { algebra.inverse(power) } else { power })
+    }
+
+    /// Numbers of a function of corresponding elements; none where it has no kernel.
+    fn numbers_of(
+        &self,
+        function: Pointwise,
+        dtype: Dtype,
+        operands: &[Operand],
+        cells: &[Vec<Cell>],
+        count: usize,
+    ) -> Vec<f64> {
+        let lost = || vec![f64::NAN; count];
+        let out = result(function, dtype);
+        if dtype.class() > DtypeClass::Float || matches!(function, Pointwise::Opaque(..)) {
+            return lost();
+        }
+        let of_condition =
+            |i: usize| if i == 0 && function == Pointwise::Where { Dtype::Bool } else { dtype };
+        let numbers: Vec<Vec<u64>> = (cells.iter().enumerate())
+            .map(|(i, cells)| cells.iter().map(|cell| as_number(cell.number, of_condition(i))).collect())
+            .collect();
+        let operands: Vec<Operand> = (operands.iter().zip(&numbers))
+            .map(|(operand, numbers)| match operand {
+                Operand::Number(Number::Term(_)) => Operand::Number(Number::Float(f64::NAN)),
+                Operand::Number(number) => Operand::Number(*number),
+                Operand::Cells(_) => Operand::Cells(numbers),
+            })
+            .collect();
+        let computed = self.numbers.pointwise(function, wide(dtype), &operands, count);
+        computed.map_or_else(
+            |_| lost(),
+            |cells| cells.into_iter().map(|cell| number_of(cell, wide(out))).collect(),
+        )
+    }
+
+    /// Folds a run of cells by a binary law, and settles what comes of it.
+    fn folded(&self, algebra: &mut Algebra, op: Reduce, dtype: Dtype, run: &[Cell], number: f64) -> Cell {
+        let laws = self.laws;
+        let sum =
+            |algebra: &Algebra| run.iter().fold(algebra.integer(0), |sum, &cell| algebra.add(sum, cell));
+        let is_constant = run.iter().all(|cell| cell.is_constant);
+        let cell = match op {
+            Reduce::Sum | Reduce::Mean | Reduce::Prod if laws.are_bits() && is_float(dtype) => {
+                algebra.opaque(words(text("reduce"), [op as u64, dtype as u64]), run)
+            }
+            Reduce::Sum => sum(algebra),
+            Reduce::Mean => {
+                let (sum, count) = (sum(algebra), algebra.integer(run.len() as i128));
+                algebra.times_inverse(sum, count)
+            }
+            Reduce::Prod => run.iter().fold(algebra.integer(1), |product, &cell| algebra.mul(product, cell)),
+            _ if run.len() == 1 => run[0],
+            Reduce::Amax | Reduce::Amin if laws.zeros || laws.choices && !is_float(dtype) => {
+                let cell = algebra.extreme(op == Reduce::Amax, run);
+                return self.chosen(algebra, cell, number, run);
+            }
+            Reduce::Any | Reduce::All => algebra.unordered(words(text("reduce"), [op as u64]), run),
+            _ => algebra.opaque(words(text("reduce"), [op as u64]), run),
+        };
+        self.settled(algebra, Cell { is_constant, ..cell }, number, run, false)
+    }
+}
+
+impl Domain for Fingerprints {
+    fn name(&self) -> &'static str {
+        "fingerprints"
+    }
+
+    fn enter(&self, node: NodeId) {
+        self.table().node = Some(node);
+    }
+
+    fn split(&self, cell: u64, bytes: u8) -> (u64, u64) {
+        Provenance::default().split(cell, bytes)
+    }
+
+    fn join(&self, low: u64, high: u64, bytes: u8) -> u64 {
+        Provenance::default().join(low, high, bytes)
+    }
+
+    fn input(&self, key: u64, index: u64, dtype: Dtype) -> u64 {
+        let number = number_of(self.numbers.input(key, index, dtype), dtype);
+        let of_input = mix(mix(self.numbers.seed, key), text("input"));
+        let hash = mix(mix(of_input, index), dtype as u64);
+        let mark = if is_float(dtype) { self.inputs.mark(number, of_input, mix(hash, 1)) } else { None };
+        let number = mark.map_or(number, |mark| self.cast_number(mark, Dtype::F64, dtype));
+        let is_wide = matches!(self.inputs, Inputs::Wide);
+        let table = &mut *self.table();
+        let mut algebra = self.algebra(table);
+        let cell = match mark {
+            Some(_) if !is_wide => algebra.float(number, dtype != Dtype::F64),
+            _ => algebra.drawn(hash),
+        };
+        let (low, high) = if dtype == Dtype::Bool { (0.0, 1.0) } else { (cell.low, cell.high) };
+        let is_lost = dtype.class() > DtypeClass::Float;
+        self.held(table, Cell { number, low, high, is_lost, is_constant: false, ..cell }, dtype)
+    }
+
+    fn constant(&self, number: Number, dtype: Dtype) -> u64 {
+        let table = &mut *self.table();
+        let mut algebra = self.algebra(table);
+        if let Number::Term(_) = number {
+            let cell = self.scalar(&mut algebra, number, dtype);
+            let key = table.keep(cell);
+            return self.fit(table, key, dtype);
+        }
+        let number = match decode(concrete_cell(number, dtype), dtype) {
+            Scalar::Float(x) => Number::Float(x),
+            Scalar::Int(n) => i64::try_from(n).map_or(Number::Float(n as f64), Number::Int),
+            Scalar::Complex(re, im) => Number::Complex(f64::from(re), f64::from(im)),
+        };
+        let cell = self.scalar(&mut algebra, number, dtype);
+        self.held(table, cell, dtype)
+    }
+
+    fn cast(&self, cells: &[u64], from: Dtype, to: Dtype) -> Outcome<Vec<u64>> {
+        if from == to {
+            return Ok(cells.to_vec());
+        }
+        if self.laws.casts && is_float(from) && is_float(to) {
+            return Ok(cells.to_vec());
+        }
+        let table = &mut *self.table();
+        let leaving = |table: &mut Table, key: u64| match (from, to) {
+            // Any other dtype holds what an integer has wrapped, and a double what a float32 has rounded.
+            _ if from.class() == DtypeClass::Int => self.rounded_once(table, key, from, from),
+            _ if self.laws.rounds_each => key,
+            (Dtype::F32, Dtype::F64) => self.rounded(table, key, Dtype::F64, from),
+            _ if is_small(from) => self.rounded(table, key, Dtype::F32, from),
+            _ => key,
+        };
+        let mut cast = |key: u64| {
+            let key = leaving(table, key);
+            if !is_exact(from, to) {
+                return self.rounded(table, key, from, to);
+            }
+            // What a small float holds, a float32 holds.
+            let wider = if is_small(from) { Dtype::F32 } else { to };
+            table.exact.extend([(key, from), (key, to), (key, wider)]);
+            key
+        };
+        Ok(cells.iter().map(|&key| cast(key)).collect())
+    }
+
+    fn number(&self, cell: u64, dtype: Dtype) -> Number {
+        Number::Term(mix(mix(text("number"), dtype as u64), cell))
+    }
+
+    fn integers(&self, cells: &[u64], dtype: Dtype) -> Option<Vec<i64>> {
+        if dtype.class() != DtypeClass::Int || dtype == Dtype::U8 {
+            return None;
+        }
+        let table = &mut *self.table();
+        let algebra = self.algebra(table);
+        let of = |&key: &u64| {
+            let cell = algebra.cell(key);
+            ((cell.is_constant || self.laws.any_index) && !cell.is_lost).then_some(cell.number as i64)
+        };
+        cells.iter().map(of).collect()
+    }
+
+    fn pointwise(
+        &self,
+        function: Pointwise,
+        dtype: Dtype,
+        operands: &[Operand],
+        count: usize,
+    ) -> Outcome<Vec<u64>> {
+        if let (Pointwise::Conj, [Operand::Cells(cells)]) = (function, operands) {
+            let table = &mut *self.table();
+            let mut algebra = self.algebra(table);
+            return Ok(cells.iter().map(|&key| algebra.conjugate(key)).collect());
+        }
+        let (function, operands) = written(function, operands);
+        let table = &mut *self.table();
+        let mut algebra = self.algebra(table);
+        let cells: Vec<Vec<Cell>> = operands
+            .iter()
+            .map(|operand| match operand {
+                Operand::Number(number) => vec![self.scalar(&mut algebra, *number, dtype)],
+                Operand::Cells(cells) => cells.iter().map(|&key| algebra.cell(key)).collect(),
+            })
+            .collect();
+        let at = |i: usize| -> Vec<Cell> {
+            let of = |cells: &Vec<Cell>| cells.get(i).or(cells.first()).copied();
+            cells.iter().filter_map(of).collect()
+        };
+        let numbers = self.numbers_of(function, dtype, operands, &cells, count);
+        let out = result(function, dtype);
+        let alpha = match function {
+            Pointwise::Binary(_, alpha, _) => self.scalar(&mut algebra, alpha, dtype),
+            _ => algebra.integer(1),
+        };
+        let exponent = match operands {
+            [_, Operand::Number(n)] => Some(*n),
+            _ => None,
+        };
+        let of = if keeps_dtype(function) { dtype.class() as u64 } else { mix(1, dtype as u64) };
+        let divides =
+            matches!(function, Pointwise::Unary(Unary::Reciprocal, _) | Pointwise::Binary(Binary::Div, ..));
+        let key = match function {
+            Pointwise::Unary(op, tanh) => words(1, [op as u64, u64::from(tanh)]),
+            Pointwise::Binary(op, alpha, rounding) => words(2, [op as u64, alpha.key(), rounding as u64]),
+            Pointwise::Opaque(key, _) => mix(3, key),
+            _ => 4,
+        };
+        let mut results = Vec::with_capacity(count);
+        for i in 0..count {
+            let of_element = at(i);
+            let number = numbers.get(i).copied().unwrap_or(f64::NAN);
+            let law = |algebra: &mut Algebra, of: &[Cell]| match (function, of) {
+                (Pointwise::Unary(op, tanh), &[a]) => self.unary(algebra, op, tanh, dtype, a),
+                (Pointwise::Binary(op, _, rounding), &[a, b]) => {
+                    self.binary(algebra, (op, alpha, rounding), dtype, [a, b], exponent)
+                }
+                (Pointwise::Fma, &[a, b, c]) if self.laws.reals => Some(algebra.add(algebra.mul(a, b), c)),
+                (Pointwise::Where, &[condition, yes, no]) => {
+                    let is_one = yes.is(&no);
+                    (self.laws.choices || is_one)
+                        .then(|| algebra.choice(condition, yes, no, dtype == Dtype::Bool))
+                }
+                _ => None,
+            };
+            let drawn = |algebra: &mut Algebra, of_these: &[Cell]| {
+                let drawn = algebra.opaque(words(text("function"), [key, of]), of_these);
+                Cell { is_lost: matches!(function, Pointwise::Opaque(..)), ..drawn }
+            };
+            use Binary::{ClampMax, ClampMin, Maximum, Minimum, ThresholdBackward};
+            let is_choice = matches!(
+                function,
+                Pointwise::Where
+                    | Pointwise::Unary(Unary::Relu | Unary::Abs, _)
+                    | Pointwise::Binary(Maximum | Minimum | ClampMin | ClampMax | ThresholdBackward, ..)
+            );
+            let is_abs = matches!(function, Pointwise::Unary(Unary::Abs, _));
+            let wraps = out.class() == DtypeClass::Int && (is_abs || !is_choice);
+            // A function of what is chosen is chosen among what it gives.
+            let pulls =
+                self.laws.are_bits() && function != Pointwise::Where && ![dtype, out].contains(&Dtype::Bool);
+            let pulled = match pulls {
+                true => algebra.by_choice(&of_element, &[], |algebra, of| {
+                    law(algebra, of).unwrap_or_else(|| drawn(algebra, of))
+                }),
+                false => None,
+            };
+            let computed = pulled.or_else(|| law(&mut algebra, &of_element));
+            let is_computed = computed.is_some();
+            let cell = computed.unwrap_or_else(|| drawn(&mut algebra, &of_element));
+            let cell = match is_choice {
+                true => self.chosen(&algebra, cell, number, &of_element),
+                false => self.settled(&mut algebra, cell, number, &of_element, divides),
+            };
+            let cell = match out {
+                Dtype::Bool => Cell { low: 0.0, high: 1.0, ..cell },
+                _ if wraps => unbounded(cell),
+                _ => cell,
+            };
+            let key = algebra.table.keep(cell);
+            let is_held =
+                is_choice || !is_computed || out == Dtype::Bool || self.laws.are_bits() && is_float(out);
+            results.push(match is_held {
+                true => self.held(algebra.table, cell, out),
+                false => self.fit(algebra.table, key, out),
+            });
+        }
+        Ok(results)
+    }
+
+    fn reduce(&self, op: Reduce, dtype: Dtype, cells: &[u64], run: usize) -> Outcome<Vec<u64>> {
+        let table = &mut *self.table();
+        let mut algebra = self.algebra(table);
+        let mut reduced = Vec::with_capacity(cells.len() / run.max(1));
+        for run in cells.chunks_exact(run.max(1)) {
+            let of: Vec<Cell> = run.iter().map(|&key| algebra.cell(key)).collect();
+            let numbers: Vec<u64> = of.iter().map(|cell| as_number(cell.number, dtype)).collect();
+            let number = self.numbers.reduce(op, wide(dtype), &numbers, numbers.len());
+            let number =
+                number.ok().and_then(|cells| cells.first().map(|&cell| number_of(cell, wide(dtype))));
+            let cell = self.folded(&mut algebra, op, dtype, &of, number.unwrap_or(f64::NAN));
+            let wraps = dtype.class() == DtypeClass::Int && !matches!(op, Reduce::Amax | Reduce::Amin);
+            let cell = if wraps { unbounded(cell) } else { cell };
+            let key = algebra.table.keep(cell);
+            reduced.push(match op {
+                Reduce::Sum | Reduce::Mean | Reduce::Prod if self.laws.reals || !is_float(dtype) => {
+                    self.fit(algebra.table, key, dtype)
+                }
+                _ => self.held(algebra.table, cell, dtype),
+            });
+        }
+        Ok(reduced)
+    }
+
+    fn cumsum(&self, dtype: Dtype, cells: &[u64], run: usize) -> Outcome<Vec<u64>> {
+        let mut sums = Vec::with_capacity(cells.len());
+        for run in cells.chunks(run.max(1)) {
+            for end in 1..=run.len() {
+                sums.extend(self.reduce(Reduce::Sum, dtype, &run[..end], end)?);
+            }
+        }
+        Ok(sums)
+    }
+
+    fn matmul(
+        &self,
+        size: MatmulSize,
+        dtype: Dtype,
+        a: &[u64],
+        b: &[u64],
+        addend: Option<Addend>,
+        out: Dtype,
+    ) -> Outcome<Vec<u64>> {
+        let MatmulSize { batch, m, k, n } = size;
+        let table = &mut *self.table();
+        let mut algebra = self.algebra(table);
+        let cells = |algebra: &Algebra, keys: &[u64]| -> Vec<Cell> {
+            keys.iter().map(|&key| algebra.cell(key)).collect()
+        };
+        let (a, b) = (cells(&algebra, a), cells(&algebra, b));
+        let addend = addend.map(|addend| {
+            let bias = cells(&algebra, addend.bias);
+            (
+                bias,
+                self.scalar(&mut algebra, addend.beta, dtype),
+                self.scalar(&mut algebra, addend.alpha, dtype),
+            )
+        });
+        let mut products = Vec::with_capacity(batch * m * n);
+        for at in 0..batch * m * n {
+            let (p, i, j) = (at / (m * n), at / n.max(1) % m.max(1), at % n.max(1));
+            let (mut sum, mut number) = (algebra.integer(0), 0.0);
+            let mut of = Vec::with_capacity(2 * k + 3);
+            for l in 0..k {
+                let (x, y) = (a[(p * m + i) * k + l], b[(p * k + l) * n + j]);
+                sum = algebra.add(sum, algebra.mul(x, y));
+                number += x.number * y.number;
+                of.extend([x, y]);
+            }
+            if let Some((bias, beta, alpha)) = &addend
+                && let Some(bias) = bias.get(at)
+            {
+                sum = algebra.add(algebra.mul(*alpha, sum), algebra.mul(*beta, *bias));
+                // A factor of 0 keeps what it is given from being read.
+                let is_read = beta.number != 0.0;
+                number = alpha.number * number + if is_read { beta.number * bias.number } else { 0.0 };
+                of.extend([*alpha, *beta].into_iter().chain(is_read.then_some(*bias)));
+            }
+            let is_drawn = self.laws.are_bits() && is_float(dtype);
+            if is_drawn {
+                sum = algebra.opaque(words(text("dot product"), [dtype as u64, out as u64, k as u64]), &of);
+            }
+            let cell = self.settled(&mut algebra, sum, number, &of, false);
+            let cell = if dtype.class() == DtypeClass::Int { unbounded(cell) } else { cell };
+            let key = algebra.table.keep(cell);
+            products.push(match is_drawn {
+                true => self.held(algebra.table, cell, out),
+                false => self.fit(algebra.table, key, out),
+            });
+        }
+        Ok(products)
+    }
+
+    fn across_ranks(&self, op: RankReduce, dtype: Dtype, parts: &[&[u64]]) -> Outcome<Vec<u64>> {
+        let count = parts.first().map_or(0, |part| part.len());
+        let all: Vec<u64> = (0..count).flat_map(|i| parts.iter().map(move |part| part[i])).collect();
+        let reduce = match op {
+            RankReduce::Sum => Reduce::Sum,
+            RankReduce::Avg => Reduce::Mean,
+            RankReduce::Product => Reduce::Prod,
+            RankReduce::Max => Reduce::Amax,
+            RankReduce::Min => Reduce::Amin,
+            RankReduce::Band | RankReduce::Bor | RankReduce::Bxor => {
+                let what = words(text("ranks"), [op as u64, dtype.class() as u64]);
+                let table = &mut *self.table();
+                let algebra = self.algebra(table);
+                let mut of = |run: &[u64]| {
+                    let of: Vec<Cell> = run.iter().map(|&key| algebra.cell(key)).collect();
+                    let drawn = if let [only] = of.as_slice() { *only } else { algebra.unordered(what, &of) };
+                    self.held(algebra.table, Cell { is_lost: true, ..drawn }, dtype)
+                };
+                return Ok(all.chunks(parts.len().max(1)).map(&mut of).collect());
+            }
+        };
+        self.reduce(reduce, dtype, &all, parts.len())
+    }
+
+    fn draw(&self, draw: Draw, key: u64, dtype: Dtype, count: usize) -> Outcome<Vec<u64>> {
+        let terms = Provenance::default().draw(draw, key, dtype, count)?;
+        let numbers = self.numbers.draw(draw, key, dtype, count)?;
+        let table = &mut *self.table();
+        let algebra = self.algebra(table);
+        let drawn = terms.iter().zip(&numbers).map(|(&term, &number)| Cell {
+            number: number_of(number, dtype),
+            is_lost: dtype.class() > DtypeClass::Float,
+            ..algebra.drawn(term)
+        });
+        let drawn: Vec<Cell> = drawn.collect();
+        Ok(drawn.into_iter().map(|cell| self.held(algebra.table, cell, dtype)).collect())
+    }
+
+    fn uninterpreted(
+        &self,
+        key: u64,
+        output: u64,
+        dtype: Dtype,
+        count: usize,
+        _what: &str,
+    ) -> Outcome<Vec<u64>> {
+        let table = &mut *self.table();
+        let algebra = self.algebra(table);
+        let drawn = |i: u64| Cell {
+            is_lost: true,
+            number: f64::NAN,
+            ..algebra.drawn(words(text("call"), [key, output, i]))
+        };
+        let drawn: Vec<Cell> = (0..count as u64).map(drawn).collect();
+        Ok(drawn.into_iter().map(|cell| self.held(algebra.table, cell, dtype)).collect())
+    }
+
+    fn interprets_everything(&self) -> bool {
+        true
+    }
+}

@@ -1,0 +1,528 @@
+//! Two graphs, held against each other by the fingerprints of what they give.
+
+use super::super::concrete::Concrete;
+use super::super::numerics::Numerics;
+use super::super::program::Program;
+use super::super::run::{Leaf, Run, TensorValue, run};
+use super::super::smooth::decides_by_floats;
+use super::super::trials::Pair;
+use super::cell::Table;
+use super::{Field, Fingerprints, Inputs, Laws, number_of};
+use crate::graph::{Dtype, DtypeClass, Graph, Value};
+use crate::ops::{Kind, Ops, Unary};
+use rustc_hash::FxHashSet;
+
+/// Elements of all ranks at most: a cell of a fingerprint is as large as a dozen numbers.
+const MOST_ELEMENTS: u64 = 1 << 20;
+
+/// More points are tried, at most, where the fields lack a root at some.
+const MORE_POINTS: u32 = 24;
+
+/// Elements of inputs from which on fewer points are tried.
+const MANY_ELEMENTS: usize = 1 << 12;
+
+/// Runs in the dtypes of the graphs.
+const OWN_RUNS: u32 = 4;
+
+/// What fingerprints say of two graphs.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Alike {
+    /// They give the same, wherever both are defined and nothing overflows, and are defined in the same places.
+    Same,
+    /// Their numbers in double precision are apart.
+    Apart,
+    /// Neither is known, and why.
+    Open(String),
+}
+
+/// How alike two graphs are.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Likeness {
+    /// What fingerprints say.
+    pub alike: Alike,
+    /// At so many points.
+    pub points: u32,
+    /// The largest distance of numbers in double precision, relative to the largest element of a tensor; infinite where
+    /// one of them is finite and the other one is not.
+    pub in_doubles: f64,
+    /// The same in the dtypes of the graphs.
+    pub in_own: f64,
+}
+
+/// The distance of the numbers of two tensors.
+#[derive(Clone, Copy, Default)]
+struct Distance {
+    largest: f64,
+    scale: f64,
+}
+
+impl Distance {
+    fn of(pairs: impl Iterator<Item = (f64, f64)>) -> Distance {
+        pairs.fold(Distance::default(), |Distance { largest, scale }, (x, y)| {
+            match x == y || x.is_nan() && y.is_nan() {
+                true => Distance { largest, scale: if x.is_finite() { scale.max(x.abs()) } else { scale } },
+                false if x.is_finite() && y.is_finite() => {
+                    Distance { largest: largest.max((x - y).abs()), scale: scale.max(x.abs()).max(y.abs()) }
+                }
+                false => Distance { largest: f64::INFINITY, scale },
+            }
+        })
+    }
+
+    fn relative(self) -> f64 {
+        if self.largest == 0.0 { 0.0 } else { self.largest / self.scale.max(f64::MIN_POSITIVE) }
+    }
+}
+
+impl Pair<'_> {
+    /// Whether both graphs compute the same by the laws of a level; `None` where one
+    /// of them cannot be run, or gives other things than the other.
+    pub fn likeness(&self, level: Numerics) -> Option<Likeness> {
+        let is_real = level >= Numerics::Reassociation;
+        let laws = Laws {
+            reals: is_real,
+            zeros: level >= Numerics::ZeroSign,
+            rounds_each: !is_real,
+            quotients: is_real,
+            functions: level >= Numerics::Contraction,
+            analysis: level >= Numerics::Contraction,
+            choices: true,
+            casts: level >= Numerics::Precision,
+            any_index: false,
+        };
+        let graphs = || self.before.iter().chain(self.after).map(|program| program.graph);
+        let mut marks = vec![0.0, 1.0, -1.0];
+        graphs().for_each(|graph| constants(graph, &mut marks));
+        marks.sort_by(f64::total_cmp);
+        marks.dedup();
+        let mut domain = Fingerprints { field: Field::new(graphs().any(turns)), ..Fingerprints::new(laws) };
+        let mut found = Likeness { alike: Alike::Same, points: 0, in_doubles: 0.0, in_own: 0.0 };
+        let is_large = self.own_distance(&mut found)?;
+        let times = match is_real {
+            // What holds of bits holds wherever inputs lie.
+            false => [2, 0, 0, 0],
+            true if is_large => [1, 1, 1, 2],
+            true => [2, 2, 8, 8],
+        };
+        let kinds = [Inputs::OfTrial, Inputs::Wide, Inputs::Marked(marks.clone()), Inputs::Flat(marks)];
+        let mut seen = Seen::default();
+        for (times, inputs) in times.into_iter().zip(kinds) {
+            domain.inputs = inputs;
+            for _ in 0..times {
+                self.look(&mut domain, level, &mut found, &mut seen)?;
+            }
+        }
+        domain.inputs = Inputs::OfTrial;
+        let last = found.points + MORE_POINTS;
+        while found.alike == Alike::Same && !seen.is_complete() && found.points < last {
+            self.look(&mut domain, level, &mut found, &mut seen)?;
+        }
+        if found.alike == Alike::Same && !seen.is_complete() {
+            found.alike = Alike::Open("the fields lack roots of what is computed".to_string());
+        }
+        if found.alike == Alike::Same {
+            let mut programs = self.before.iter().chain(self.after).filter(|_| is_real);
+            let decides = programs.find_map(decides);
+            let uncovered = domain.table().uncovered(seen.in_second);
+            if let Some(name) = decides {
+                found.alike = Alike::Open(format!("{name} decides by what may be rounded otherwise"));
+            } else if let Some((side, node, partial)) = uncovered {
+                let programs = if side == 0 { self.before } else { self.after };
+                let name =
+                    programs.first().zip(node).map_or("a call", |(program, node)| program.graph.name(node));
+                let why = format!("{name} takes the {} of what no point made undefined", partial.words());
+                found.alike = Alike::Open(why);
+            }
+        }
+        Some(found)
+    }
+
+    /// Looks at one more point.
+    fn look(
+        &self,
+        domain: &mut Fingerprints,
+        level: Numerics,
+        found: &mut Likeness,
+        seen: &mut Seen,
+    ) -> Option<()> {
+        if found.alike == Alike::Apart {
+            return Some(());
+        }
+        found.points += 1;
+        domain.numbers = Concrete::of_trial(found.points);
+        let (before, after) = self.at_a_point(domain)?;
+        let is_random = matches!(domain.inputs, Inputs::OfTrial | Inputs::Wide);
+        let (alike, apart) = compare(&before, &after, &domain.table(), is_random.then_some(seen))?;
+        found.in_doubles = found.in_doubles.max(apart);
+        match alike {
+            // What is approximate is told by the distance alone.
+            Alike::Apart if level < Numerics::Reassociation => {
+                found.alike = Alike::Open("no law of bits makes their terms equal".to_string());
+            }
+            Alike::Apart if level < Numerics::Approximate => found.alike = alike,
+            Alike::Open(_) if found.alike == Alike::Same => found.alike = alike,
+            _ => {}
+        }
+        domain.table().end_trial(is_random);
+        Some(())
+    }
+
+    /// Both graphs at one point.
+    fn at_a_point(&self, domain: &Fingerprints) -> Option<(Run, Run)> {
+        let mut options = self.options.clone();
+        options.max_elements = options.max_elements.min(MOST_ELEMENTS);
+        let ran = |side: usize, programs: &[Program]| {
+            domain.table().side = side;
+            run(programs, self.world, domain, &options).ok()
+        };
+        Some((ran(0, self.before)?, ran(1, self.after)?))
+    }
+
+    /// How far both are apart in their own dtypes, and whether their inputs have many elements.
+    fn own_distance(&self, found: &mut Likeness) -> Option<bool> {
+        let mut cells = 0;
+        for trial in 1..=OWN_RUNS {
+            let (before, after) = self.run(&Concrete::of_trial(trial)).ok()?;
+            cells =
+                before.ranks.iter().flat_map(|rank| &rank.inputs).map(|input| cells_of(&input.value)).sum();
+            for (a, b) in tensors(&before, &after)? {
+                if a.dtype.class() == DtypeClass::Float {
+                    let number = |tensor: &TensorValue, i: usize| number_of(tensor.cells[i], tensor.dtype);
+                    let apart = Distance::of(known(a).map(|i| (number(a, i), number(b, i)))).relative();
+                    found.in_own = found.in_own.max(apart);
+                }
+            }
+        }
+        Some(cells > MANY_ELEMENTS)
+    }
+}
+
+/// A call that decides by floats, by its name.
+fn decides<'g>(program: &Program<'g>) -> Option<&'g str> {
+    let graph = program.graph;
+    let ops = Ops::of(graph);
+    let decides =
+        graph.ids().find(|&id| ops.call(graph, id).is_some_and(|info| decides_by_floats(graph, id, info)));
+    decides.map(|id| graph.name(id))
+}
+
+/// Whether a graph takes sines or cosines.
+fn turns(graph: &Graph) -> bool {
+    let ops = Ops::of(graph);
+    let is_turn = |kind| matches!(kind, Kind::Unary(Unary::Sin | Unary::Cos));
+    graph.ids().any(|id| ops.call(graph, id).is_some_and(|info| is_turn(info.kind)))
+}
+
+/// The numbers that calls are given.
+fn constants(graph: &Graph, found: &mut Vec<f64>) {
+    for id in graph.ids() {
+        let values = graph.args(id).iter().copied().chain(graph.kwargs(id).map(|(_, value)| value));
+        found.extend(values.filter_map(|value| match value {
+            Value::Float(x) if x.is_finite() => Some(x),
+            Value::Int(n) => Some(n as f64),
+            _ => None,
+        }));
+    }
+}
+
+fn cells_of(leaf: &Leaf) -> usize {
+    match leaf {
+        Leaf::Tensor(tensor) => tensor.cells.len(),
+        _ => 0,
+    }
+}
+
+/// The tensors that two runs give, in pairs; `None` where they give other things.
+fn tensors<'r>(before: &'r Run, after: &'r Run) -> Option<Vec<(&'r TensorValue, &'r TensorValue)>> {
+    let mut pairs = Vec::new();
+    let is_same = before.ranks.len() == after.ranks.len();
+    for (one, other) in before.ranks.iter().zip(&after.ranks).filter(|_| is_same) {
+        let are_alike = one.outputs.len() == other.outputs.len()
+            && one.inputs.len() == other.inputs.len()
+            && one.effects.len() == other.effects.len()
+            && one.effects.iter().zip(&other.effects).all(|(a, b)| a.arguments == b.arguments);
+        let outputs = one.outputs.iter().zip(&other.outputs).map(|(a, b)| (&a.1, &b.1));
+        let inputs = one.inputs.iter().zip(&other.inputs).map(|(a, b)| (&a.value, &b.value));
+        for pair in outputs.chain(inputs).filter(|_| are_alike) {
+            match pair {
+                (Leaf::Tensor(a), Leaf::Tensor(b))
+                    if a.dtype == b.dtype
+                        && a.shape == b.shape
+                        && a.poison == b.poison
+                        && a.cells.len() == b.cells.len() =>
+                {
+                    pairs.push((a, b))
+                }
+                (a, b) if a == b => {}
+                _ => return None,
+            }
+        }
+        if !are_alike {
+            return None;
+        }
+    }
+    is_same.then_some(pairs)
+}
+
+/// The elements of a tensor that hold something.
+fn known(tensor: &TensorValue) -> impl Iterator<Item = usize> {
+    (0..tensor.cells.len()).filter(|&i| !tensor.poison.get(i).copied().unwrap_or(false))
+}
+
+/// How far numbers of a dtype are apart, relative to the larger one, that differ in more than the last digits of constants,
+/// where sums take away seven more.
+fn least_apart(dtype: Dtype) -> f64 {
+    match dtype {
+        Dtype::BF16 | Dtype::F8E4M3 | Dtype::F8E5M2 => 0.25,
+        Dtype::F16 => 0.05,
+        _ => 1e-5,
+    }
+}
+
+/// Elements that were equal at some point, and those that were not where the fields lacked a root.
+#[derive(Default)]
+struct Seen {
+    equal: FxHashSet<(usize, usize)>,
+    irregular: FxHashSet<(usize, usize)>,
+    /// Whether some are equal in the second field alone, in which a maximum is taken by numbers.
+    in_second: bool,
+}
+
+impl Seen {
+    fn is_complete(&self) -> bool {
+        self.irregular.is_subset(&self.equal)
+    }
+}
+
+/// What the cells of two runs say, and how far their numbers are apart. `None` where they give other things.
+fn compare(before: &Run, after: &Run, table: &Table, seen: Option<&mut Seen>) -> Option<(Alike, f64)> {
+    let (mut alike, mut apart) = (Alike::Same, 0f64);
+    // Where inputs are special, so is what is equal and what is not; but not what is defined.
+    let is_random = seen.is_some();
+    let mut ignored = Seen::default();
+    let seen = seen.unwrap_or(&mut ignored);
+    for (at, (a, b)) in tensors(before, after)?.into_iter().enumerate() {
+        let mut numbers = Vec::new();
+        for i in known(a) {
+            if a.cells[i] == b.cells[i] {
+                seen.equal.insert((at, i));
+                continue;
+            }
+            let (Some(one), Some(other)) = (table.get(a.cells[i]), table.get(b.cells[i])) else {
+                alike = Alike::Open("parts of elements have other terms".to_string());
+                continue;
+            };
+            if one.u == other.u || one.v == other.v || one.is_pole && other.is_pole {
+                seen.equal.insert((at, i));
+                seen.in_second |= one.u != other.u;
+                continue;
+            }
+            let is_evidence = !one.is_lost && !other.is_lost && a.dtype.class() <= DtypeClass::Float;
+            if is_evidence {
+                numbers.push((one.number, other.number));
+                if Distance::of([(one.number, other.number)].into_iter()).relative() > least_apart(a.dtype) {
+                    alike = Alike::Apart;
+                }
+            }
+            if !is_random && one.is_special() == other.is_special() {
+                continue;
+            }
+            if alike == Alike::Same && (one.is_irregular || other.is_irregular) {
+                seen.irregular.insert((at, i));
+            } else if alike == Alike::Same {
+                alike = Alike::Open("no law makes their terms equal".to_string());
+            }
+        }
+        // What is equal counts for the largest element.
+        let others = known(a).filter_map(|i| table.get(a.cells[i])).filter(|cell| !cell.is_lost);
+        let scale = others.map(|cell| (cell.number, cell.number));
+        apart = apart.max(Distance::of(numbers.into_iter().chain(scale)).relative());
+    }
+    Some((alike, apart))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::run::Options;
+    use super::*;
+
+    fn alike(level: Numerics, inputs: &str, before: &str, after: &str) -> Alike {
+        let graph = |body: &str| {
+            let text = format!("{inputs}\n{}\noutput (r)\n", body.replace("; ", "\n"));
+            crate::format::text::parse(text.as_bytes()).unwrap().graph
+        };
+        let graphs = [graph(before), graph(after)];
+        let ops = [Ops::of(&graphs[0]), Ops::of(&graphs[1])];
+        let world = graphs[0].world.assume_mesh().unwrap();
+        let [one, other] = [0, 1].map(|i| [Program::new(&graphs[i], &ops[i], &world).unwrap()]);
+        let options = Options::default();
+        Pair { before: &one, after: &other, world: &world, options: &options }.likeness(level).unwrap().alike
+    }
+
+    const XYZ: &str = "x = input : f32[3,4]\ny = input : f32[3,4]\nz = input : f32[3,4]";
+
+    #[test]
+    fn right_laws_are_proved() {
+        for (level, before, after) in [
+            (Numerics::Reassociation, "n = add(x, y); r = add(n, z)", "n = add(y, z); r = add(x, n)"),
+            (Numerics::Reassociation, "n = div(x, y); r = div(n, z)", "n = mul(y, z); r = div(x, n)"),
+            (Numerics::Reassociation, "r = mean(x, [1])", "n = sum(x, [1]); r = div(n, 4)"),
+            (Numerics::Contraction, "n = add(x, y); r = exp(n)", "p = exp(x); q = exp(y); r = mul(p, q)"),
+            (Numerics::Contraction, "e = exp(x); r = log(e)", "r = clone(x)"),
+            (
+                Numerics::Contraction,
+                "e = exp(x); s = add(e, 1.0); l = log(s); r = exp(l)",
+                "e = exp(x); r = add(e, 1.0)",
+            ),
+            (Numerics::Contraction, "s = sigmoid(x); p = sqrt(s); r = mul(p, p)", "r = sigmoid(x)"),
+            (
+                Numerics::Contraction,
+                "s = sigmoid(x); t = sigmoid(y); n = mul(s, t); r = sqrt(n)",
+                "s = sigmoid(x); t = sigmoid(y); p = sqrt(s); q = sqrt(t); r = mul(p, q)",
+            ),
+            (Numerics::Contraction, "n = neg(x); r = sigmoid(n)", "s = sigmoid(x); r = rsub_scalar(s, 1.0)"),
+            (Numerics::Contraction, "r = pow(x, 3)", "q = mul(x, x); r = mul(q, x)"),
+            (Numerics::Contraction, "r = div(x, 3.0)", "r = mul(x, 0.3333333333333333)"),
+            (Numerics::Contraction, "q = mul(x, x); r = sqrt(q)", "r = abs(x)"),
+            (Numerics::Contraction, "p = relu(x); r = mul(p, 2.0)", "p = mul(x, 2.0); r = relu(p)"),
+            (
+                Numerics::Reassociation,
+                "p = neg(x); q = neg(y); m = maximum(p, q); r = neg(m)",
+                "r = minimum(x, y)",
+            ),
+            (Numerics::Reassociation, "p = maximum(x, y); q = minimum(x, y); r = add(p, q)", "r = add(x, y)"),
+            (
+                Numerics::Reassociation,
+                "m = maximum(x, y); r = add(m, z)",
+                "p = add(x, z); q = add(y, z); r = maximum(p, q)",
+            ),
+            (
+                Numerics::Contraction,
+                "m = maximum(x, y); r = exp(m)",
+                "p = exp(x); q = exp(y); r = maximum(p, q)",
+            ),
+            (
+                Numerics::Contraction,
+                "p = exp(x); q = exp(y); n = mul(p, q); r = exp(n)",
+                "n = add(x, y); m = exp(n); r = exp(m)",
+            ),
+            (
+                Numerics::Contraction,
+                "n = clamp_min(x, 0.0); r = clamp_max(n, 6.0)",
+                "m = relu(x); n = clamp_max(m, 6.0); r = relu(n)",
+            ),
+            (
+                Numerics::Contraction,
+                "c = cos(x); s = sin(x); p = mul(c, c); q = mul(s, s); r = add(p, q)",
+                "r = full([3, 4], 1.0)",
+            ),
+            (
+                Numerics::Contraction,
+                "m = amax(x, [1], True); d = sub(x, m); e = exp(d); s = sum(e, [1], True); r = div(e, s)",
+                "e = exp(x); s = sum(e, [1], True); r = div(e, s)",
+            ),
+            (
+                Numerics::Contraction,
+                "q = mul(x, x); m = mean(q, [1], True); e = add(m, 1e-05); s = rsqrt(e); r = mul(x, s)",
+                "q = pow(x, 2); m = mean(q, [1], True); e = add(m, 1e-05); s = sqrt(e); r = div(x, s)",
+            ),
+        ] {
+            assert_eq!(alike(level, XYZ, before, after), Alike::Same, "{before} / {after}");
+        }
+    }
+
+    #[test]
+    fn wrong_laws_are_not() {
+        for (before, after) in [
+            ("q = mul(x, x); r = log(q)", "l = log(x); r = mul(l, 2.0)"),
+            ("s = sqrt(x); r = mul(s, s)", "r = clone(x)"),
+            ("q = div(x, y); r = log(q)", "p = log(x); q = log(y); r = sub(p, q)"),
+            ("y0 = relu(x); q = mul(y0, y0); r = div(q, y0)", "r = relu(x)"),
+            ("n = mul(x, y); r = div(n, y)", "r = clone(x)"),
+            ("e = exp(x); f = exp(y); r = add(e, f)", "n = add(x, y); r = exp(n)"),
+            ("r = gelu(x)", "r = gelu(x, approximate=\"tanh\")"),
+            ("r = clamp(x, 0.0, 6.0)", "r = clamp(x, 0.0, 6.5)"),
+            ("r = cos(x)", "n = neg(x); p = exp(x); q = exp(n); s = add(p, q); r = mul(s, 0.5)"),
+            ("r = maximum(x, y)", "r = minimum(x, y)"),
+            ("m = mean(x, [1]); r = mul(m, 1.0)", "s = sum(x, [1]); r = div(s, 3)"),
+        ] {
+            let found = alike(Numerics::Contraction, XYZ, before, after);
+            assert_eq!(found, Alike::Apart, "{before} / {after}");
+        }
+    }
+
+    #[test]
+    fn laws_of_bits() {
+        let inputs = "x = input : f32[3,4]\ny = input : f32[3,4]\nz = input : f32[3,4]\ni = input : i64[4]\nj = input : i64[4]\n\
+            a = input : bool[3,4]\nb = input : bool[3,4]\nc = input : bool[3,4]";
+        for (before, after, holds) in [
+            ("r = add(x, y)", "r = add(y, x)", true),
+            ("r = sub(x, y)", "n = neg(y); r = add(x, n)", true),
+            ("p = neg(x); q = neg(y); r = mul(p, q)", "r = mul(x, y)", true),
+            ("r = div(x, 2.0)", "r = mul(x, 0.5)", true),
+            ("r = div(x, 3.0)", "r = mul(x, 0.3333333333333333)", false),
+            ("n = add(x, y); r = add(n, z)", "n = add(y, z); r = add(x, n)", false),
+            ("r = add(x, 0.0)", "r = clone(x)", false),
+            ("r = mul(x, 1.0)", "r = clone(x)", true),
+            ("r = maximum(x, y)", "r = maximum(y, x)", false),
+            ("n = add(i, j); r = sub(n, j)", "r = clone(i)", true),
+            ("n = add(i, j); r = mul(n, 3)", "p = mul(i, 3); q = mul(j, 3); r = add(p, q)", true),
+            ("r = bitwise_not(i)", "n = neg(i); r = sub_scalar(n, 1)", true),
+            ("n = lt(i, j); r = logical_not(n)", "r = ge(i, j)", true),
+            ("n = lt(x, y); r = logical_not(n)", "r = ge(x, y)", false),
+            ("r = lt(x, y)", "r = gt(y, x)", true),
+            ("n = logical_or(a, b); r = logical_and(a, n)", "r = clone(a)", true),
+            (
+                "n = logical_or(b, c); r = logical_and(a, n)",
+                "p = logical_and(a, b); q = logical_and(a, c); r = logical_or(p, q)",
+                true,
+            ),
+            ("r = logical_and(a, b)", "r = logical_or(a, b)", false),
+            ("w = where(a, x, y); r = where(a, w, z)", "r = where(a, x, z)", true),
+            ("w = where(b, x, y); r = where(a, w, y)", "n = logical_and(a, b); r = where(n, x, y)", true),
+            ("w = where(a, x, y); r = exp(w)", "p = exp(x); q = exp(y); r = where(a, p, q)", true),
+            ("w = where(a, x, y); r = add(w, z)", "p = add(x, z); q = add(y, z); r = where(a, p, q)", true),
+            ("r = where(a, x, y)", "r = where(a, y, x)", false),
+        ] {
+            let found = alike(Numerics::Exact, inputs, before, after);
+            assert_eq!(found == Alike::Same, holds, "{before} / {after}: {found:?}");
+        }
+        let found = alike(Numerics::ZeroSign, inputs, "r = maximum(x, y)", "r = maximum(y, x)");
+        assert_eq!(found, Alike::Same);
+    }
+
+    #[test]
+    fn what_is_not_covered_is_open() {
+        for (before, after) in [
+            ("p = abs(x); q = abs(y); r = mul(p, q)", "p = mul(x, y); r = abs(p)"),
+            ("r = aten.erf.default(x) : f32[3,4]", "r = aten.lgamma.default(x) : f32[3,4]"),
+        ] {
+            let found = alike(Numerics::Contraction, XYZ, before, after);
+            assert!(matches!(found, Alike::Open(_)), "{before} / {after}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn roundings_are_seen() {
+        let small = "x = input : bf16[4]\ny = input : bf16[4]\nz = input : bf16[4]";
+        let sums = alike(
+            Numerics::Reassociation,
+            small,
+            "n = add(x, y); r = add(n, z)",
+            "n = add(y, z); r = add(x, n)",
+        );
+        assert_eq!(sums, Alike::Same);
+        let wider = "p = aten._to_copy.default(x, dtype=f32) : f32[4]; q = aten._to_copy.default(y, dtype=f32) : f32[4]; n = add(p, q); r = aten._to_copy.default(n, dtype=bf16) : bf16[4]";
+        let cast = alike(Numerics::Contraction, small, "n = add(x, y); r = mul(n, 1.0)", wider);
+        assert!(matches!(cast, Alike::Open(_)), "{cast:?}");
+        // A sum of small integers wraps before it is cast.
+        let bytes = "x = input : i8[4]\ny = input : i8[4]";
+        let found = alike(
+            Numerics::Contraction,
+            bytes,
+            "n = add(x, y); r = aten._to_copy.default(n, dtype=f32) : f32[4]",
+            "p = aten._to_copy.default(x, dtype=f32) : f32[4]; q = aten._to_copy.default(y, dtype=f32) : f32[4]; r = add(p, q)",
+        );
+        assert_ne!(found, Alike::Same);
+    }
+}
