@@ -15,8 +15,7 @@
 //! 5. nor are numbers believed that are equal in trials and not at the ends of what dtypes hold: among very small and very
 //!    large numbers, and zeros of both signs, where `(x + 1) - 1`, `x * 2 / 2` and `1 / (x + 0)` show what they are;
 //! 6. equal numbers are believed where they are sums and products of the same calls (see [`Fingerprints`]), or depend on no
-//!    input. What has thresholds (a clamp, a comparison, a mask) may act where no trial came. Where such operators part
-//!    the two graphs, or hide a rounding that does, the question is open.
+//!    input: what has thresholds (a clamp, a comparison, a mask) may act where no trial came.
 //!
 //! Even numbers that are believed prove nothing: few values show a rounding or an overflow. So elements that depend on
 //! inputs and whose terms differ are not known to be equal; what is believed stands against a proof that says
@@ -42,14 +41,15 @@
 //!
 //! # What it does not do
 //!
-//! Trials sample. Polynomials that differ in their roundings only, and that for few inputs, may be equal in all trials.
+//! Trials sample: what differs for few inputs may be equal in all of them.
 
 use super::between::Ways;
 use super::compare::{Aspect, Difference, Place, compare};
 use super::concrete::{Concrete, is_finite};
 use super::domain::Domain;
 use super::doubt::{Cells, Doubt, Doubtful, Unmoved};
-use super::fingerprint::Fingerprints;
+use super::fingerprint::{Alike, Fingerprints};
+use super::numerics::Numerics;
 use super::program::Program;
 use super::provenance::Provenance;
 use super::run::{Failure, Leaf, Options, Run, run};
@@ -384,7 +384,7 @@ impl<'a> Pair<'a> {
             _ => None,
         };
         if let Some(Found::Equal(trials)) = found {
-            answers.apart = self.apart(trials, terms.as_ref().ok());
+            answers.apart = self.apart(trials);
             if let (None, Ok((before, after))) = (&answers.apart, &terms) {
                 answers.ends = self.part_at_the_ends(before, after);
                 if answers.ends.is_none() {
@@ -502,7 +502,7 @@ impl<'a> Pair<'a> {
         })
     }
 
-    /// Where all elements that differ are the same polynomials: those are taken out of the differences.
+    /// Where all elements that differ are the same but for roundings: those are taken out of the differences.
     fn excused_by_rounding(
         &self,
         before: &Run,
@@ -523,48 +523,18 @@ impl<'a> Pair<'a> {
         })
     }
 
-    /// Why elements whose terms differ may differ although they are equal in all trials.
-    fn apart(&self, trials: u32, terms: Option<&(Run, Run)>) -> Option<String> {
-        let start = format!(
-            "provenance differs, and concrete values that are equal in {trials} trials are no evidence"
-        );
-        let Some((one, other)) = terms else {
-            return Some(format!("{start}: what is computed depends on data"));
+    /// Why elements whose terms differ may differ although they are equal in all trials: they are not the same sums and
+    /// products of the same calls.
+    fn apart(&self, trials: u32) -> Option<String> {
+        let why = match self.likeness(Numerics::Reassociation).map(|likeness| likeness.alike) {
+            Some(Alike::Same) => return None,
+            Some(Alike::Open(why)) => why,
+            Some(Alike::Apart) => "they are not the same sums and products".to_string(),
+            None => "they have no fingerprints".to_string(),
         };
-        let (before, after) = match self.traced(&Fingerprints::of_sums()) {
-            Ok(runs) => runs,
-            Err(Stopped::Before(failure) | Stopped::After(failure)) => {
-                return Some(format!("{start}: {failure}"));
-            }
-        };
-        let mut doubt = Doubt::where_differ(&before, Some(&after));
-        doubt.keep_where_differ(one, other);
-        if doubt.open() > 0
-            && let Ok(others) = self.run(&Provenance { seed: 1 })
-        {
-            doubt.settle_constants((one, &others.0), (other, &others.1));
-        }
-        if let Some(doubtful) = doubt.places.iter().find(|doubtful| !doubtful.open.is_empty()) {
-            let [one, other] = self.ways(doubtful.rank)?;
-            let runs = [before.ranks.get(doubtful.rank)?, after.ranks.get(doubtful.rank)?];
-            let what = match Ways::parting([&one, &other], runs, &doubtful.place) {
-                Some(node) => format!("{node} may act where no trial came"),
-                None => "the two graphs compute in other ways".to_string(),
-            };
-            return Some(format!("{start}: {what}"));
-        }
-        for trial in 0..2 {
-            let Ok((one, other)) = self.traced(&Concrete::of_trial(trial)) else { continue };
-            for rank in 0..one.ranks.len().min(other.ranks.len()) {
-                let [first, second] = self.ways(rank)?;
-                let polynomials = [before.ranks.get(rank)?, after.ranks.get(rank)?];
-                let numbers = [&one.ranks[rank], &other.ranks[rank]];
-                if let Some(node) = Ways::hidden_rounding([&first, &second], polynomials, numbers) {
-                    return Some(format!("{start}: {node} may hide that what it takes is rounded otherwise"));
-                }
-            }
-        }
-        None
+        Some(format!(
+            "provenance differs, and concrete values that are equal in {trials} trials are no evidence: {why}"
+        ))
     }
 
     /// Where elements whose terms differ are not bit for bit the same for numbers at the ends of what dtypes hold.

@@ -24,7 +24,7 @@
 //! # Rounding
 //!
 //! A cast that may lose something is a drawn function, and a cast back of what was exact is none. Floats of less than 32 bits
-//! are rounded where they leave their dtype ([`Laws::rounds_each`]: wherever they are computed). Sums in another order are
+//! are rounded where they leave their dtype (bit for bit: wherever they are computed). Sums in another order are
 //! the same, then, and sums that are computed in another dtype are not.
 //!
 //! # What it does not do
@@ -58,8 +58,6 @@ struct Laws {
     reals: bool,
     /// Whether the larger of zeros of either sign is one of them.
     zeros: bool,
-    /// Whether floats of less than 32 bits are rounded wherever they are computed.
-    rounds_each: bool,
     /// Whether the inverse of what depends on inputs is one.
     quotients: bool,
     /// Whether functions that are made of others are written out, such as the logistic function.
@@ -225,30 +223,17 @@ impl Fingerprints {
         }
     }
 
-    /// The laws of sums and products alone, each rounding of a small float being a function.
-    pub(super) fn of_sums() -> Fingerprints {
+    /// The laws by which values are told apart that differ in more than roundings.
+    pub(super) fn but_for_roundings() -> Fingerprints {
         Fingerprints::new(Laws {
             reals: true,
             zeros: false,
-            rounds_each: true,
-            quotients: false,
-            functions: false,
+            quotients: true,
+            functions: true,
             analysis: false,
             choices: false,
             casts: false,
-            any_index: false,
-        })
-    }
-
-    /// The laws by which values are told apart that differ in more than roundings.
-    pub(super) fn but_for_roundings() -> Fingerprints {
-        let laws = Fingerprints::of_sums().laws;
-        Fingerprints::new(Laws {
-            rounds_each: false,
-            quotients: true,
-            functions: true,
             any_index: true,
-            ..laws
         })
     }
 
@@ -269,11 +254,7 @@ impl Fingerprints {
 
     /// Cells as elements of a dtype that may have to round them.
     fn fit(&self, table: &mut Table, key: u64, dtype: Dtype) -> u64 {
-        if is_small(dtype) && self.laws.rounds_each {
-            self.rounded(table, key, Dtype::F32, dtype)
-        } else {
-            key
-        }
+        if is_small(dtype) && !self.laws.reals { self.rounded(table, key, Dtype::F32, dtype) } else { key }
     }
 
     /// A cell of one dtype as an element of another that may not hold it.
@@ -752,7 +733,7 @@ impl Domain for Fingerprints {
         let leaving = |table: &mut Table, key: u64| match (from, to) {
             // Any other dtype holds what an integer has wrapped, and a double what a float32 has rounded.
             _ if from.class() == DtypeClass::Int => self.rounded_once(table, key, from, from),
-            _ if self.laws.rounds_each => key,
+            _ if !self.laws.reals => key,
             (Dtype::F32, Dtype::F64) => self.rounded(table, key, Dtype::F64, from),
             _ if is_small(from) => self.rounded(table, key, Dtype::F32, from),
             _ => key,

@@ -82,7 +82,6 @@ impl Pair<'_> {
         let laws = Laws {
             reals: is_real,
             zeros: level >= Numerics::ZeroSign,
-            rounds_each: !is_real,
             quotients: is_real,
             functions: level >= Numerics::Contraction,
             analysis: level >= Numerics::Contraction,

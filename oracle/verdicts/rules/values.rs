@@ -357,8 +357,7 @@ impl Evidence<'_> {
         let mut executed = values.results.iter().filter(|(method, _)| *method != ValueMethod::Symbolic);
         let is_equal = !open || executed.clone().any(|(_, result)| matches!(result, ValueResult::Equal(_)));
         let is_open = !is_equal && !executed.any(|(_, result)| is_different(result));
-        if self.policies.any_rewrite
-            && allowed.numerics < Numerics::Reassociation
+        if allowed.numerics < Numerics::Reassociation
             && is_open
             && let Some((found, None)) = executed::likeness(self, limit, allowed.numerics)
             && found.alike == Alike::Same
