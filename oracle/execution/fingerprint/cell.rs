@@ -43,7 +43,7 @@ pub(super) enum Partial {
     Log,
     Root,
     Inverse,
-    /// The larger or smaller of two, one of which is a constant: by the sign of their difference.
+    /// The larger or smaller of some: by the sign of the difference of two of them.
     Choice,
 }
 
@@ -58,8 +58,8 @@ impl Partial {
     }
 }
 
-/// A node that computes a partial function, of the graph before (0) or after (1).
-pub(super) type Site = (usize, Option<NodeId>, Partial);
+/// An element that a partial function gives: that of a node of the graph before (0) or after (1).
+pub(super) type Site = (usize, Option<NodeId>, Partial, usize);
 
 /// Which signs the argument of a partial function must take in some trial, and which it took: -, 0 and + as bits.
 #[derive(Clone, Copy, Default, Debug)]
@@ -93,6 +93,9 @@ impl Choices {
     }
 }
 
+/// Members of a set into which a factor moves at most.
+const FEW_MEMBERS: usize = 64;
+
 /// All cells of the runs that are compared.
 #[derive(Debug, Default)]
 pub(super) struct Table {
@@ -110,11 +113,18 @@ pub(super) struct Table {
     /// Cells that a dtype holds exactly, although they may lie in another one.
     pub(super) exact: FxHashSet<(u64, Dtype)>,
     /// Arguments of partial functions in this trial, by side.
-    asked: [BTreeMap<(Partial, u64), (Option<NodeId>, u8)>; 2],
+    asked: [BTreeMap<(Partial, u64), (Site, u8)>; 2],
     pub(super) sites: BTreeMap<Site, Signs>,
     /// Which graph runs, and which of its nodes.
     pub(super) side: usize,
     pub(super) node: Option<NodeId>,
+    /// Which of its elements is computed.
+    pub(super) element: usize,
+}
+
+/// A product of bounds; that of 0 and infinity is no bound that is needed.
+fn product(a: f64, b: f64) -> f64 {
+    if a == 0.0 || b == 0.0 { 0.0 } else { a * b }
 }
 
 /// A cell that is not 0 to 0 in either field.
@@ -172,14 +182,14 @@ impl Table {
         key
     }
 
-    /// Forgets the cells of a trial. What partial functions were given that were not given the same on the other side is
-    /// wanted of every sign that it may have, if `is_random`.
+    /// Forgets the cells of a trial. What partial functions were given is wanted of every sign that it may have, if
+    /// `is_random`; by the bounds of both graphs, where both give it to them.
     pub(super) fn end_trial(&mut self, is_random: bool) {
-        for side in 0..2 {
+        for side in (0..2).filter(|_| is_random) {
             let [own, other] = [&self.asked[side], &self.asked[1 - side]];
-            let alone = own.iter().filter(|(key, _)| is_random && !other.contains_key(key));
-            for (&(partial, _), &(node, wanted)) in alone {
-                self.sites.entry((side, node, partial)).or_default().wanted |= wanted;
+            for (key, &(site, wanted)) in own {
+                let of_other = other.get(key).map_or(wanted, |&(_, wanted)| wanted);
+                self.sites.entry(site).or_default().wanted |= wanted & of_other;
             }
         }
         let sites = std::mem::take(&mut self.sites);
@@ -189,7 +199,7 @@ impl Table {
     /// A site whose argument did not take every sign that it may have; of choices where these count.
     pub(super) fn uncovered(&self, choices_count: bool) -> Option<Site> {
         let mut sites =
-            self.sites.iter().filter(|((_, _, partial), _)| choices_count || *partial != Partial::Choice);
+            self.sites.iter().filter(|((_, _, partial, _), _)| choices_count || *partial != Partial::Choice);
         sites.find(|(_, signs)| signs.wanted & !signs.seen != 0).map(|(site, _)| *site)
     }
 }
@@ -366,17 +376,21 @@ impl Algebra<'_> {
 
     pub(super) fn mul(&self, a: Cell, b: Cell) -> Cell {
         let p = self.field.p;
-        let (are_positive, are_bounded) = (a.low >= 0.0 && b.low >= 0.0, a.high.min(b.high) < f64::INFINITY);
+        let are_positive = a.low >= 0.0 && b.low >= 0.0;
         let is_square = a.is(&b);
         Cell {
             low: if are_positive {
-                a.low * b.low
+                product(a.low, b.low)
             } else if is_square {
                 0.0
             } else {
                 f64::NEG_INFINITY
             },
-            high: if are_positive && are_bounded { a.high * b.high } else { f64::INFINITY },
+            high: if are_positive && a.high.max(b.high).is_finite() {
+                a.high * b.high
+            } else {
+                f64::INFINITY
+            },
             is_not_zero: a.is_not_zero && b.is_not_zero,
             is_constant: a.is_constant && b.is_constant,
             is_irregular: a.is_irregular || b.is_irregular,
@@ -409,8 +423,9 @@ impl Algebra<'_> {
     /// Notes which sign the argument of a partial function has, and gives it.
     fn ask(&mut self, partial: Partial, a: &Cell) -> Option<Ordering> {
         let sign = a.sign();
-        let (side, node) = (self.table.side, self.table.node);
-        let signs = self.table.sites.entry((side, node, partial)).or_default();
+        let side = self.table.side;
+        let site = (side, self.table.node, partial, self.table.element);
+        let signs = self.table.sites.entry(site).or_default();
         signs.seen |= match sign {
             Some(Ordering::Less) => NEGATIVE,
             Some(Ordering::Equal) => ZERO,
@@ -429,9 +444,10 @@ impl Algebra<'_> {
         if a.is_not_zero {
             wanted &= !ZERO;
         }
-        if !a.is_constant && wanted != 0 {
+        if !a.is_constant {
             let key = mix(mix(text("asked"), a.u), a.v);
-            self.table.asked[side].entry((partial, key)).or_insert((node, wanted));
+            let known = self.table.asked[side].entry((partial, key)).or_insert((site, wanted));
+            known.1 &= wanted;
         }
         sign
     }
@@ -491,7 +507,7 @@ impl Algebra<'_> {
             _ => {}
         }
         if let Some(&root) = self.table.roots.get(&a.key()) {
-            return self.abs(root);
+            return self.abs(true, root);
         }
         let missing = self.opaque(text("root"), &[a]);
         let root = self.field.sqrt(a.v);
@@ -518,14 +534,14 @@ impl Algebra<'_> {
         other
     }
 
-    pub(super) fn abs(&mut self, a: Cell) -> Cell {
+    pub(super) fn abs(&mut self, is_real: bool, a: Cell) -> Cell {
         let other = self.neg(a);
-        let larger = self.extreme(true, &[a, other]);
+        let larger = self.extreme(true, is_real, &[a, other]);
         Cell { low: larger.low.max(0.0), is_not_zero: a.is_not_zero, ..larger }
     }
 
     /// The larger (true) or smaller of some values: the set of those of which it is made.
-    pub(super) fn extreme(&mut self, is_max: bool, of: &[Cell]) -> Cell {
+    pub(super) fn extreme(&mut self, is_max: bool, is_real: bool, of: &[Cell]) -> Cell {
         let mut cells: Vec<Cell> = Vec::with_capacity(of.len());
         for cell in of {
             match self.table.sets.get(&cell.key()) {
@@ -552,12 +568,15 @@ impl Algebra<'_> {
         let exponents: Option<Vec<Cell>> =
             cells.iter().map(|cell| self.table.exponents.get(&cell.key()).copied()).collect();
         if let Some(exponents) = exponents {
-            let exponent = self.extreme(is_max, &exponents);
+            let exponent = self.extreme(is_max, is_real, &exponents);
             return self.exp(exponent);
         }
         let what = text(if is_max { "max" } else { "min" });
         let of_set = self.unordered(what, &cells);
-        let v = self.larger(is_max, &cells);
+        if let [one, other, ..] = of {
+            self.see_choice(one, other);
+        }
+        let v = if is_real { self.larger(is_max, &cells) } else { of_set.v };
         let bound = |f: fn(f64, f64) -> f64, part: fn(&Cell) -> f64| {
             cells.iter().map(part).reduce(f).unwrap_or(f64::NAN)
         };
@@ -585,21 +604,26 @@ impl Algebra<'_> {
         for (factor, of) in [(a, b), (b, a)] {
             let sign = sign(&factor);
             if sign != 0
-                && let Some((is_max, members)) = self.table.sets.get(&of.key()).cloned()
+                && let Some((is_max, members)) = self.few_members(&of)
             {
                 let scaled: Vec<Cell> = members.iter().map(|member| self.mul(factor, *member)).collect();
-                return self.extreme(is_max == (sign > 0), &scaled);
+                return self.extreme(is_max == (sign > 0), true, &scaled);
             }
         }
         if a.is(&b) { self.square(a) } else { self.mul(a, b) }
     }
 
+    /// What a maximum (true) or minimum is made of, where that is little.
+    fn few_members(&self, a: &Cell) -> Option<(bool, Vec<Cell>)> {
+        self.table.sets.get(&a.key()).filter(|(_, members)| members.len() <= FEW_MEMBERS).cloned()
+    }
+
     /// With another sign: a maximum becomes a minimum.
     pub(super) fn negated(&mut self, a: Cell) -> Cell {
-        match self.table.sets.get(&a.key()).cloned() {
+        match self.few_members(&a) {
             Some((is_max, members)) => {
                 let negated: Vec<Cell> = members.iter().map(|member| self.neg(*member)).collect();
-                self.extreme(!is_max, &negated)
+                self.extreme(!is_max, !self.are_bits, &negated)
             }
             None => self.turned_sign(a),
         }
@@ -608,7 +632,7 @@ impl Algebra<'_> {
     /// In the second field the maximum of members of which `a` is the largest and `z` the smallest number is
     /// `a + h * (z - a)`: so it moves with all of them, and grows with all of them. `h` is drawn from what all others are
     /// between these two.
-    fn larger(&mut self, is_max: bool, of: &[Cell]) -> u64 {
+    fn larger(&self, is_max: bool, of: &[Cell]) -> u64 {
         let p = self.field.p;
         let value = |cell: &Cell| if is_max { cell.v } else { field::neg(cell.v, p) };
         let number = |cell: &Cell| if is_max { cell.number } else { -cell.number };
@@ -622,22 +646,16 @@ impl Algebra<'_> {
         between.sort_unstable();
         let (_, part) = self.field.drawn(words(text("between"), between));
         let larger = field::add(value(top), field::mul(part, span, p), p);
-        if let [one, other] = of
-            && one.is_constant != other.is_constant
-        {
-            self.see_choice(one, other);
-        }
         if is_max { larger } else { field::neg(larger, p) }
     }
 
     /// Notes which of two values is the larger one.
     fn see_choice(&mut self, one: &Cell, other: &Cell) {
-        let site = (self.table.side, self.table.node, Partial::Choice);
+        let site = (self.table.side, self.table.node, Partial::Choice, self.table.element);
         let signs = self.table.sites.entry(site).or_default();
         signs.wanted |= NEGATIVE | POSITIVE;
-        let (of, constant) = if one.is_constant { (other, one) } else { (one, other) };
-        if !of.is_lost && of.number != constant.number {
-            signs.seen |= if of.number > constant.number { POSITIVE } else { NEGATIVE };
+        if !one.is_lost && !other.is_lost && one.number != other.number {
+            signs.seen |= if one.number > other.number { POSITIVE } else { NEGATIVE };
         }
     }
 

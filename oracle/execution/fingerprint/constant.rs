@@ -64,7 +64,9 @@ impl Reading {
     fn fraction(&self, x: f64, most: u128) -> Option<(u128, u128)> {
         let of = |q: u128| {
             let p = (x * q as f64).round();
-            (p >= 1.0 && p < 1e9 && self.is_near(x, p / q as f64)).then_some((p as u128, q))
+            // What a float holds is next to no other one.
+            let is_near = if q.is_power_of_two() { x == p / q as f64 } else { self.is_near(x, p / q as f64) };
+            (p >= 1.0 && p < 1e9 && is_near).then_some((p as u128, q))
         };
         (1..=most).find_map(of)
     }

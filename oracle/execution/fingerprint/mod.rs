@@ -105,6 +105,8 @@ enum Inputs {
     Marked(Vec<f64>),
     /// All elements of an input are one of these, or as in the trial.
     Flat(Vec<f64>),
+    /// All elements of one input in two are 0.
+    Zero,
 }
 
 impl Inputs {
@@ -119,12 +121,18 @@ impl Inputs {
             Inputs::Wide => Some(number * 2f64.powi((of_element >> 8) as i32 % 14 - 3)),
             Inputs::Marked(marks) => pick(marks, of_element, 2),
             Inputs::Flat(marks) => pick(marks, of_input, 2),
+            Inputs::Zero => (of_input >> 8).is_multiple_of(2).then_some(0.0),
         }
     }
 }
 
 fn is_float(dtype: Dtype) -> bool {
     dtype.class() == DtypeClass::Float
+}
+
+/// Floats, and complex numbers, which are made of them.
+fn rounds(dtype: Dtype) -> bool {
+    dtype.class() >= DtypeClass::Float
 }
 
 /// Floats of less than 32 bits.
@@ -184,6 +192,15 @@ fn is_exact(from: Dtype, to: Dtype) -> bool {
             (_, Dtype::F64) => from == Dtype::F32 || is_small(from),
             _ => false,
         },
+    }
+}
+
+/// Whether a function of integers is the same whether they wrap before it or after it.
+fn is_ring_of_integers(function: Pointwise) -> bool {
+    match function {
+        Pointwise::Unary(op, _) => matches!(op, Unary::Neg | Unary::Square | Unary::BitwiseNot),
+        Pointwise::Binary(op, ..) => matches!(op, Binary::Add | Binary::Sub | Binary::Mul | Binary::Pow),
+        _ => false,
     }
 }
 
@@ -284,7 +301,9 @@ impl Fingerprints {
         };
         // A rounding keeps the order of numbers, and may make 0 of what is none.
         let low = if cell.low >= 0.0 && is_float(to) { 0.0 } else { f64::NEG_INFINITY };
-        let rounded = Cell { low, number, is_lost: cell.is_lost, ..algebra.opaque(what, &[cell]) };
+        // What leaves the range of a dtype is no evidence.
+        let leaves = cell.number.is_finite() && (!number.is_finite() || number == 0.0 && cell.number != 0.0);
+        let rounded = Cell { low, number, is_lost: cell.is_lost || leaves, ..algebra.opaque(what, &[cell]) };
         let rounded = if cell.is_special() { cell } else { rounded };
         self.held(algebra.table, rounded, to)
     }
@@ -320,8 +339,9 @@ impl Fingerprints {
     }
 
     /// What a function without undefined places gives where it is given what is infinite or no number: what the number
-    /// says. Else it has that number, as far as it has any. `divides`: an infinite operand may become 0.
-    fn settled(&self, algebra: &mut Algebra, cell: Cell, number: f64, of: &[Cell], divides: bool) -> Cell {
+    /// says. Else it has that number, as far as it has any. `ring`: sums, products and quotients alone are computed, so
+    /// that what was divided by 0 stays that, or becomes 0.
+    fn settled(&self, algebra: &mut Algebra, cell: Cell, number: f64, of: &[Cell], ring: bool) -> Cell {
         let is_lost = cell.is_lost || of.iter().any(|operand| operand.is_lost);
         if self.laws.are_bits() {
             return Cell { number, is_lost, ..cell };
@@ -329,11 +349,10 @@ impl Fingerprints {
         let poles = of.iter().filter(|operand| operand.is_pole).count();
         if poles > 0 {
             return match number {
-                _ if is_lost => Cell { is_lost, is_pole: true, ..cell },
-                0.0 if divides => algebra.integer(0),
-                _ if number.is_infinite() => algebra.pole(),
-                _ if number.is_nan() && poles == 1 => algebra.special(number),
-                _ => Cell { is_lost: true, is_pole: true, ..cell },
+                _ if !ring => Cell { is_lost: true, number: f64::NAN, ..cell },
+                0.0 if !is_lost => algebra.integer(0),
+                _ if number.is_nan() && poles == 1 && !is_lost => algebra.special(number),
+                _ => algebra.pole(),
             };
         }
         if !is_lost && of.iter().any(Cell::is_special) {
@@ -355,7 +374,7 @@ impl Fingerprints {
         let is_lost = of.iter().any(|operand| operand.is_lost);
         let is_pole = of.iter().any(|operand| operand.is_pole);
         match is_lost || is_pole || number.is_finite() || self.laws.are_bits() {
-            true => Cell { number, is_lost: is_lost || is_pole, is_pole, ..cell },
+            true => Cell { number, is_lost: is_lost || is_pole, is_pole: false, ..cell },
             false => algebra.special(number),
         }
     }
@@ -363,7 +382,8 @@ impl Fingerprints {
     fn unary(&self, algebra: &mut Algebra, op: Unary, tanh: bool, dtype: Dtype, a: Cell) -> Option<Cell> {
         let laws = self.laws;
         let one = algebra.integer(1);
-        let are_sets = laws.zeros || laws.choices && !is_float(dtype);
+        let are_sets = laws.zeros || laws.choices && !rounds(dtype);
+        let is_real = laws.reals && is_float(dtype);
         Some(match op {
             Unary::LogicalNot | Unary::BitwiseNot if dtype == Dtype::Bool && laws.choices => {
                 return algebra.logic(&[a], |of| !of[0]);
@@ -375,11 +395,11 @@ impl Fingerprints {
             Unary::Neg => algebra.neg(a),
             Unary::Relu if are_sets => {
                 let zero = algebra.integer(0);
-                algebra.extreme(true, &[a, zero])
+                algebra.extreme(true, is_real, &[a, zero])
             }
-            Unary::Abs if are_sets => algebra.abs(a),
+            Unary::Abs if are_sets => algebra.abs(is_real, a),
             Unary::Isnan | Unary::Isinf if laws.recognises() => algebra.integer(0),
-            _ if laws.are_bits() && is_float(dtype) => return None,
+            _ if laws.are_bits() && rounds(dtype) => return None,
             Unary::Square => algebra.square(a),
             Unary::Reciprocal if laws.quotients => algebra.inverse(a),
             Unary::Exp if laws.analysis => algebra.exp(a),
@@ -465,7 +485,8 @@ impl Fingerprints {
     ) -> Option<Cell> {
         let laws = self.laws;
         let is_bool = dtype == Dtype::Bool;
-        let are_sets = laws.zeros || laws.choices && !is_float(dtype);
+        let are_sets = laws.zeros || laws.choices && !rounds(dtype);
+        let is_real = laws.reals && is_float(dtype);
         Some(match op {
             _ if is_bool && !laws.choices => return None,
             Binary::LogicalAnd | Binary::BitwiseAnd | Binary::Mul | Binary::Minimum if is_bool => {
@@ -480,8 +501,8 @@ impl Fingerprints {
             Binary::Eq if is_bool => return algebra.logic(&[a, b], |of| of[0] == of[1]),
             _ if is_bool => return None,
             Binary::Maximum | Binary::Minimum if a.is(&b) => a,
-            Binary::Maximum | Binary::ClampMin if are_sets => algebra.extreme(true, &[a, b]),
-            Binary::Minimum | Binary::ClampMax if are_sets => algebra.extreme(false, &[a, b]),
+            Binary::Maximum | Binary::ClampMin if are_sets => algebra.extreme(true, is_real, &[a, b]),
+            Binary::Minimum | Binary::ClampMax if are_sets => algebra.extreme(false, is_real, &[a, b]),
             Binary::ThresholdBackward if laws.choices => {
                 let above = algebra.opaque(text("less"), &[alpha, b]);
                 let zero = algebra.integer(0);
@@ -490,7 +511,7 @@ impl Fingerprints {
             Binary::Lt | Binary::Gt | Binary::Le | Binary::Ge | Binary::Eq | Binary::Ne if laws.choices => {
                 return self.compared(algebra, op, dtype, a, b);
             }
-            _ if laws.are_bits() && is_float(dtype) => {
+            _ if laws.are_bits() && rounds(dtype) => {
                 return self.rounded_arithmetic(algebra, (op, alpha, rounding), dtype, a, b);
             }
             Binary::Add => algebra.add(a, algebra.mul(alpha, b)),
@@ -540,7 +561,9 @@ impl Fingerprints {
         b: Cell,
     ) -> Option<Cell> {
         let what = |name: &str| mix(text(name), dtype as u64);
-        let number = |cell: &Cell| cell.is_constant.then(|| Number::Float(cell.number));
+        // What is computed of constants is rounded, and its number is not.
+        let number =
+            |cell: &Cell| (cell.is_constant && cell.low == cell.high).then_some(Number::Float(cell.number));
         let kept = |number: Option<Number>, first: bool| {
             let alpha = if alpha.is(&algebra.integer(1)) { Number::Int(1) } else { Number::Int(2) };
             number.is_some_and(|number| is_neutral(op, (number, first), alpha, rounding, dtype))
@@ -649,7 +672,7 @@ impl Fingerprints {
             |algebra: &Algebra| run.iter().fold(algebra.integer(0), |sum, &cell| algebra.add(sum, cell));
         let is_constant = run.iter().all(|cell| cell.is_constant);
         let cell = match op {
-            Reduce::Sum | Reduce::Mean | Reduce::Prod if laws.are_bits() && is_float(dtype) => {
+            Reduce::Sum | Reduce::Mean | Reduce::Prod if laws.are_bits() && rounds(dtype) => {
                 algebra.opaque(words(text("reduce"), [op as u64, dtype as u64]), run)
             }
             Reduce::Sum => sum(algebra),
@@ -659,14 +682,20 @@ impl Fingerprints {
             }
             Reduce::Prod => run.iter().fold(algebra.integer(1), |product, &cell| algebra.mul(product, cell)),
             _ if run.len() == 1 => run[0],
-            Reduce::Amax | Reduce::Amin if laws.zeros || laws.choices && !is_float(dtype) => {
-                let cell = algebra.extreme(op == Reduce::Amax, run);
+            Reduce::Amax | Reduce::Amin if laws.zeros || laws.choices && !rounds(dtype) => {
+                let cell = algebra.extreme(op == Reduce::Amax, laws.reals && is_float(dtype), run);
                 return self.chosen(algebra, cell, number, run);
             }
             Reduce::Any | Reduce::All => algebra.unordered(words(text("reduce"), [op as u64]), run),
             _ => algebra.opaque(words(text("reduce"), [op as u64]), run),
         };
-        self.settled(algebra, Cell { is_constant, ..cell }, number, run, false)
+        self.settled(
+            algebra,
+            Cell { is_constant, ..cell },
+            number,
+            run,
+            matches!(op, Reduce::Sum | Reduce::Mean | Reduce::Prod),
+        )
     }
 }
 
@@ -783,19 +812,31 @@ impl Domain for Fingerprints {
         let (function, operands) = written(function, operands);
         let table = &mut *self.table();
         let mut algebra = self.algebra(table);
-        let cells: Vec<Vec<Cell>> = operands
-            .iter()
-            .map(|operand| match operand {
+        let out = result(function, dtype);
+        let wraps_first = dtype.class() == DtypeClass::Int && !is_ring_of_integers(function);
+        let mut are_exact = true;
+        let mut cells: Vec<Vec<Cell>> = Vec::with_capacity(operands.len());
+        for (at, operand) in operands.iter().enumerate() {
+            let is_condition = at == 0 && function == Pointwise::Where;
+            cells.push(match operand {
                 Operand::Number(number) => vec![self.scalar(&mut algebra, *number, dtype)],
-                Operand::Cells(cells) => cells.iter().map(|&key| algebra.cell(key)).collect(),
-            })
-            .collect();
+                Operand::Cells(keys) if is_condition => keys.iter().map(|&key| algebra.cell(key)).collect(),
+                Operand::Cells(keys) => {
+                    let wrapped = |key: u64| match wraps_first {
+                        true => self.rounded_once(algebra.table, key, dtype, dtype),
+                        false => key,
+                    };
+                    let keys: Vec<u64> = keys.iter().copied().map(wrapped).collect();
+                    are_exact &= keys.iter().all(|&key| algebra.table.exact.contains(&(key, out)));
+                    keys.into_iter().map(|key| algebra.cell(key)).collect()
+                }
+            });
+        }
         let at = |i: usize| -> Vec<Cell> {
             let of = |cells: &Vec<Cell>| cells.get(i).or(cells.first()).copied();
             cells.iter().filter_map(of).collect()
         };
         let numbers = self.numbers_of(function, dtype, operands, &cells, count);
-        let out = result(function, dtype);
         let alpha = match function {
             Pointwise::Binary(_, alpha, _) => self.scalar(&mut algebra, alpha, dtype),
             _ => algebra.integer(1),
@@ -805,8 +846,14 @@ impl Domain for Fingerprints {
             _ => None,
         };
         let of = if keeps_dtype(function) { dtype.class() as u64 } else { mix(1, dtype as u64) };
-        let divides =
-            matches!(function, Pointwise::Unary(Unary::Reciprocal, _) | Pointwise::Binary(Binary::Div, ..));
+        let ring = match function {
+            Pointwise::Unary(op, _) => matches!(op, Unary::Neg | Unary::Square | Unary::Reciprocal),
+            Pointwise::Binary(op, _, rounding) => {
+                matches!(op, Binary::Add | Binary::Sub | Binary::Mul)
+                    || op == Binary::Div && rounding == Rounding::True
+            }
+            function => function == Pointwise::Fma,
+        };
         let key = match function {
             Pointwise::Unary(op, tanh) => words(1, [op as u64, u64::from(tanh)]),
             Pointwise::Binary(op, alpha, rounding) => words(2, [op as u64, alpha.key(), rounding as u64]),
@@ -815,6 +862,7 @@ impl Domain for Fingerprints {
         };
         let mut results = Vec::with_capacity(count);
         for i in 0..count {
+            algebra.table.element = i;
             let of_element = at(i);
             let number = numbers.get(i).copied().unwrap_or(f64::NAN);
             let law = |algebra: &mut Algebra, of: &[Cell]| match (function, of) {
@@ -857,7 +905,7 @@ impl Domain for Fingerprints {
             let cell = computed.unwrap_or_else(|| drawn(&mut algebra, &of_element));
             let cell = match is_choice {
                 true => self.chosen(&algebra, cell, number, &of_element),
-                false => self.settled(&mut algebra, cell, number, &of_element, divides),
+                false => self.settled(&mut algebra, cell, number, &of_element, ring),
             };
             let cell = match out {
                 Dtype::Bool => Cell { low: 0.0, high: 1.0, ..cell },
@@ -865,8 +913,10 @@ impl Domain for Fingerprints {
                 _ => cell,
             };
             let key = algebra.table.keep(cell);
-            let is_held =
-                is_choice || !is_computed || out == Dtype::Bool || self.laws.are_bits() && is_float(out);
+            let is_held = is_choice && are_exact && !wraps
+                || !is_computed
+                || out == Dtype::Bool
+                || self.laws.are_bits() && rounds(out);
             results.push(match is_held {
                 true => self.held(algebra.table, cell, out),
                 false => self.fit(algebra.table, key, out),
@@ -879,8 +929,16 @@ impl Domain for Fingerprints {
         let table = &mut *self.table();
         let mut algebra = self.algebra(table);
         let mut reduced = Vec::with_capacity(cells.len() / run.max(1));
-        for run in cells.chunks_exact(run.max(1)) {
-            let of: Vec<Cell> = run.iter().map(|&key| algebra.cell(key)).collect();
+        let adds = matches!(op, Reduce::Sum | Reduce::Mean | Reduce::Prod);
+        for (element, run) in cells.chunks_exact(run.max(1)).enumerate() {
+            algebra.table.element = element;
+            let wrapped = |key: u64| match dtype.class() == DtypeClass::Int && !adds {
+                true => self.rounded_once(algebra.table, key, dtype, dtype),
+                false => key,
+            };
+            let keys: Vec<u64> = run.iter().copied().map(wrapped).collect();
+            let are_exact = keys.iter().all(|&key| algebra.table.exact.contains(&(key, dtype)));
+            let of: Vec<Cell> = keys.into_iter().map(|key| algebra.cell(key)).collect();
             let numbers: Vec<u64> = of.iter().map(|cell| as_number(cell.number, dtype)).collect();
             let number = self.numbers.reduce(op, wide(dtype), &numbers, numbers.len());
             let number =
@@ -890,9 +948,10 @@ impl Domain for Fingerprints {
             let cell = if wraps { unbounded(cell) } else { cell };
             let key = algebra.table.keep(cell);
             reduced.push(match op {
-                Reduce::Sum | Reduce::Mean | Reduce::Prod if self.laws.reals || !is_float(dtype) => {
+                Reduce::Sum | Reduce::Mean | Reduce::Prod if self.laws.reals || !rounds(dtype) => {
                     self.fit(algebra.table, key, dtype)
                 }
+                _ if !are_exact && !self.laws.are_bits() => key,
                 _ => self.held(algebra.table, cell, dtype),
             });
         }
@@ -900,11 +959,29 @@ impl Domain for Fingerprints {
     }
 
     fn cumsum(&self, dtype: Dtype, cells: &[u64], run: usize) -> Outcome<Vec<u64>> {
+        let table = &mut *self.table();
+        let mut algebra = self.algebra(table);
+        let numbers: Vec<u64> = cells.iter().map(|&key| as_number(algebra.cell(key).number, dtype)).collect();
+        let numbers = self.numbers.cumsum(wide(dtype), &numbers, run)?;
+        let is_drawn = self.laws.are_bits() && rounds(dtype);
         let mut sums = Vec::with_capacity(cells.len());
-        for run in cells.chunks(run.max(1)) {
-            for end in 1..=run.len() {
-                sums.extend(self.reduce(Reduce::Sum, dtype, &run[..end], end)?);
+        let mut last = algebra.integer(0);
+        for (i, (&key, &number)) in cells.iter().zip(&numbers).enumerate() {
+            if i % run.max(1) == 0 {
+                last = algebra.integer(0);
             }
+            let next = algebra.cell(key);
+            let sum = match is_drawn {
+                true => algebra.opaque(mix(text("running sum"), dtype as u64), &[last, next]),
+                false => algebra.add(last, next),
+            };
+            last = self.settled(&mut algebra, sum, number_of(number, wide(dtype)), &[last, next], true);
+            last = if dtype.class() == DtypeClass::Int { unbounded(last) } else { last };
+            let key = algebra.table.keep(last);
+            sums.push(match is_drawn {
+                true => self.held(algebra.table, last, dtype),
+                false => self.fit(algebra.table, key, dtype),
+            });
         }
         Ok(sums)
     }
@@ -935,6 +1012,7 @@ impl Domain for Fingerprints {
         });
         let mut products = Vec::with_capacity(batch * m * n);
         for at in 0..batch * m * n {
+            algebra.table.element = at;
             let (p, i, j) = (at / (m * n), at / n.max(1) % m.max(1), at % n.max(1));
             let (mut sum, mut number) = (algebra.integer(0), 0.0);
             let mut of = Vec::with_capacity(2 * k + 3);
@@ -953,11 +1031,11 @@ impl Domain for Fingerprints {
                 number = alpha.number * number + if is_read { beta.number * bias.number } else { 0.0 };
                 of.extend([*alpha, *beta].into_iter().chain(is_read.then_some(*bias)));
             }
-            let is_drawn = self.laws.are_bits() && is_float(dtype);
+            let is_drawn = self.laws.are_bits() && rounds(dtype);
             if is_drawn {
                 sum = algebra.opaque(words(text("dot product"), [dtype as u64, out as u64, k as u64]), &of);
             }
-            let cell = self.settled(&mut algebra, sum, number, &of, false);
+            let cell = self.settled(&mut algebra, sum, number, &of, true);
             let cell = if dtype.class() == DtypeClass::Int { unbounded(cell) } else { cell };
             let key = algebra.table.keep(cell);
             products.push(match is_drawn {

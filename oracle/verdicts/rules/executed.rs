@@ -6,7 +6,7 @@ use super::values::{self, About, Observed, ValueDifference, ValueMethod, ValueRe
 use super::{AnalyzedGraph, Code, Evidence, RankOutcome, Reason, loosened};
 use crate::analysis::resize::shrink_together;
 use crate::analysis::shrink::{Small, shrink};
-use crate::graph::{Graph, NodeId, World};
+use crate::graph::{Graph, NodeId, Out, Value, World};
 use crate::limits::Limit;
 use crate::ops::{Collective, Kind, Move};
 use crate::semantics::{
@@ -23,6 +23,9 @@ const MOST_NODES: usize = 4_000;
 
 /// The least sizes of two assignments: far enough apart that no size is the same in both.
 const STARTS: [i64; 2] = [3, 7];
+
+/// Tensors of one list at most.
+const MOST_PIECES: usize = 128;
 
 /// Readings of numbers at most of which each is executed.
 const MOST_READINGS: usize = 16;
@@ -121,20 +124,39 @@ pub(super) fn execute_smaller(evidence: &Evidence, limit: u64, question: Questio
     (clear.believed || clear.equal).then_some(clear)
 }
 
-/// What differs at small sizes, under each reading of the numbers that may be counts.
+/// Whether a graph names more tensors at once than are followed when sizes change.
+fn is_unrolled(graph: &Graph) -> bool {
+    let is_long = |id: NodeId| {
+        let lists = graph.args(id).iter().filter_map(|value| match value {
+            Value::List(span) => Some(span.len()),
+            _ => None,
+        });
+        let results = match graph.node(id).out {
+            Out::Tuple(span) => span.len(),
+            _ => 0,
+        };
+        lists.chain([results]).any(|length| length > MOST_PIECES)
+    };
+    graph.len() > MOST_NODES || graph.ids().any(is_long)
+}
+
+/// What differs at small sizes, where that says something of the recorded ones.
 pub(super) fn differences_at_small_sizes(
     evidence: &Evidence,
     limit: u64,
     question: Question,
 ) -> Option<Vec<ValueDifference>> {
     let graphs = [evidence.before.graph, evidence.after.graph];
-    if evidence.ranks.len() > 1 || graphs.iter().any(|graph| graph.len() > MOST_NODES) {
+    if evidence.ranks.len() > 1 || graphs.into_iter().any(is_unrolled) {
         return None;
     }
     let readings = shrink(&graphs, STARTS[0]).ok().filter(|readings| readings.len() <= MOST_READINGS)?;
     let level = evidence.policies.allowed.numerics;
     let differences = |small: &Small| {
         let [before, after] = small.graphs.as_slice() else { return None };
+        if !(small.is_uniform && small.is_free_of_sizes) {
+            return None;
+        }
         let at = Evidence::new(before, None, after, evidence.policies.clone());
         if level >= Numerics::Reassociation {
             likeness(&at, limit, level).filter(|(found, _)| found.alike == Alike::Apart)?;
@@ -223,7 +245,7 @@ fn smaller_likeness(
     ask: impl Fn(&Evidence) -> Option<(Likeness, Option<Open>)>,
 ) -> Option<(Likeness, Option<Open>)> {
     let graphs = [evidence.before.graph, evidence.after.graph];
-    if graphs.iter().any(|graph| graph.len() > MOST_NODES) {
+    if graphs.into_iter().any(is_unrolled) {
         return None;
     }
     let [few, more] = STARTS.map(|start| shrink(&graphs, start).ok());

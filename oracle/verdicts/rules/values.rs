@@ -17,7 +17,7 @@ use super::{
     groups, layout, loosened, proved, recorded,
 };
 use crate::graph::{Graph, NodeId, Op, Out, Value};
-use crate::ops::Kind;
+use crate::ops::{Binary, Kind, OpInfo, Reduce, Unary};
 use crate::semantics::{Alike, Numerics, Question};
 use crate::words;
 use rustc_hash::FxHashSet;
@@ -361,6 +361,8 @@ impl Evidence<'_> {
             && is_open
             && let Some((found, None)) = executed::likeness(self, limit, allowed.numerics)
             && found.alike == Alike::Same
+            && found.in_own == 0.0
+            && (allowed.numerics == Numerics::Exact || !self.reads_signs_of_zeros())
         {
             let level =
                 if allowed.numerics == Numerics::Exact { "bit for bit" } else { "but for signs of zeros" };
@@ -377,18 +379,20 @@ impl Evidence<'_> {
             return None;
         }
         if !is_asked {
-            let levels = [Numerics::Reassociation, Numerics::Contraction];
-            self.values.would = levels.into_iter().find(|&level| {
-                let found = executed::likeness(self, limit, level);
-                found.is_some_and(|(found, open)| {
-                    found.alike == Alike::Same && open.is_none() && found.in_own.is_finite()
-                })
-            });
+            let mut levels = [Numerics::Reassociation, Numerics::Contraction].into_iter();
+            self.values.would = levels.find(|&level| self.holds_by(limit, level));
             return None;
         }
         let level = allowed.numerics;
         let tolerance = allowed.tolerance.unwrap_or(TOLERANCE);
-        let (found, reserved) = executed::likeness(self, limit, level)?;
+        let Some((found, reserved)) = executed::likeness(self, limit, level) else {
+            if level < Numerics::Precision {
+                return None;
+            }
+            let excuse = Code::TooLarge.because("how far values are apart is not known");
+            self.values.results.iter_mut().for_each(|(_, result)| result.excuse_values(excuse.clone()));
+            return Some(excuse);
+        };
         let points = found.points;
         let by_fingerprints = format!(
             "the same {}, by fingerprints at {points} points, where nothing overflows and constants are what they are \
@@ -406,13 +410,25 @@ impl Evidence<'_> {
                 (Code::Approximate, false, words)
             }
             (Numerics::Approximate, _) | (_, Alike::Apart) => return None,
-            (Numerics::Reassociation, Alike::Open(_)) => return None,
+            // What another level allows this one does not.
+            (Numerics::Reassociation, Alike::Open(_)) if self.holds_by(limit, Numerics::Contraction) => {
+                self.values.would = Some(Numerics::Contraction);
+                return None;
+            }
+            (Numerics::Reassociation, Alike::Open(_)) if self.holds_by(limit, Numerics::Precision) => {
+                return None;
+            }
             (Numerics::Precision, _) if found.in_own > tolerance => return None,
             (_, Alike::Open(why)) => (Code::Rounding, false, format!("values differ, and {why}")),
             (_, Alike::Same) if !found.in_own.is_finite() => (
                 Code::Rounding,
                 false,
                 format!("{by_fingerprints}, but for ordinary inputs one of them overflows"),
+            ),
+            (_, Alike::Same) if level < Numerics::Precision && found.in_own > MOST_ROUNDING => (
+                Code::Rounding,
+                false,
+                format!("{by_fingerprints}, but as they are they part by {:.1e}", found.in_own),
             ),
             (_, Alike::Same) => match reserved {
                 Some(open) => (Code::Rounding, false, format!("{by_fingerprints}; but {}", open.why)),
@@ -435,6 +451,43 @@ impl Evidence<'_> {
         Some(excuse)
     }
 }
+
+impl Evidence<'_> {
+    /// Whether both graphs are known to be equal by a level.
+    fn holds_by(&self, limit: u64, level: Numerics) -> bool {
+        executed::likeness(self, limit, level).is_some_and(|(found, open)| {
+            found.alike == Alike::Same && open.is_none() && found.in_own <= MOST_ROUNDING
+        })
+    }
+
+    /// Whether something reads the sign of a zero that the larger or smaller of some values may have.
+    fn reads_signs_of_zeros(&self) -> bool {
+        [&self.before, &self.after].into_iter().any(|side| {
+            let of_extremes = |info: &OpInfo| {
+                matches!(
+                    info.kind,
+                    Kind::Clamp
+                        | Kind::Unary(Unary::Relu | Unary::Abs)
+                        | Kind::Binary(
+                            Binary::Maximum | Binary::Minimum | Binary::ClampMin | Binary::ClampMax
+                        )
+                        | Kind::Reduce(Reduce::Amax | Reduce::Amin)
+                        | Kind::Collective(_)
+                )
+            };
+            let loose: Vec<NodeId> = side
+                .graph
+                .ids()
+                .filter(|&id| side.ops.call(side.graph, id).is_some_and(of_extremes))
+                .collect();
+            loosened::tells(side.graph, &loose, Numerics::ZeroSign, false)
+        })
+    }
+}
+
+/// How far graphs may part as they are that are the same but for roundings, relative to the largest element: far less than a
+/// wrong constant makes, in the dtypes with the fewest bits too.
+const MOST_ROUNDING: f64 = 0.05;
 
 /// A node that somebody reads, of whose result nothing is recorded on one side, and something on the other.
 fn not_recorded<'e>(evidence: &'e Evidence) -> Option<&'e str> {

@@ -12,8 +12,8 @@
 //! The small graphs are an instance of the same programs at other sizes; the recorded graphs are the instance at the
 //! recorded ones. Nothing is approximated. So
 //!
-//! - a difference at small sizes, *under every reading of the numbers that may be counts* (`scalars`), convicts the programs
-//!   as functions of their sizes;
+//! - a difference at small sizes convicts the programs as functions of their sizes, and the recorded ones where
+//!   [`Small::is_uniform`] and [`Small::is_free_of_sizes`] hold;
 //! - an equality at two assignments under one reading proves the recorded graphs equal where [`Small::is_uniform`] holds for both
 //!   (`uniform` has the conditions and the reason).
 //!
@@ -72,6 +72,9 @@ pub struct Small {
     pub is_uniform: bool,
     /// Why not, in words: some of the reasons.
     pub doubts: Vec<String>,
+    /// Whether no coefficient depends on a size. Then a difference at these sizes is one at the recorded sizes; else a number
+    /// may stand for what only they give: 2 / 4096, say.
+    pub is_free_of_sizes: bool,
 }
 
 /// One entry for each reading of the numbers that may be counts, in the same order for each `start`, the least size that may
@@ -115,7 +118,8 @@ pub fn shrink(graphs: &[&Graph], start: i64) -> Result<Vec<Small>, String> {
             doubts.truncate(MOST_DOUBTS);
             let graphs = rebuilt(graphs, &reads, &state, &sizes, &choices, &reading)?;
             let sizes = sizes.pairs().collect();
-            Ok(Small { graphs, sizes, kept: kept.clone(), is_uniform: doubts.is_empty(), doubts })
+            let (is_uniform, is_free_of_sizes) = (doubts.is_empty(), found.is_free_of_sizes());
+            Ok(Small { graphs, sizes, kept: kept.clone(), is_uniform, doubts, is_free_of_sizes })
         })
         .collect()
 }

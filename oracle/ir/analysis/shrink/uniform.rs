@@ -160,6 +160,11 @@ impl Found {
         }
     }
 
+    /// Whether no coefficient depends on a size: nothing is averaged, and no sum counts what it adds.
+    pub fn is_free_of_sizes(&self) -> bool {
+        self.up.values().chain(self.down.values()).all(|&degree| degree == 0)
+    }
+
     /// Why not, with numbers that are read as counts.
     pub fn with<'f>(
         &self,
@@ -345,8 +350,7 @@ impl Survey<'_> {
             Move::Copy => {
                 // The first one only has the shape.
                 let from = *inputs.last()?;
-                let all = from.named.iter().all(|&named| named) && from.named.len() == rank;
-                Some(Live { named: vec![all; rank], ..from.clone() })
+                Some(Live { named: vec![false; rank], ..from.clone() })
             }
             Move::Pad => {
                 let bound = Bound::new(self.graph, id, info.schema.as_ref()?).ok()?;
@@ -365,6 +369,8 @@ impl Survey<'_> {
                 let source = *self.graph.inputs(id).first()?;
                 let axes = self.shapes(source).first().map(|shape| shape.axes.clone())?;
                 plus(&mut live.bound, &self.of_axes(&axes));
+                // One element may be taken again and again.
+                live.named = vec![false; rank];
                 Some(live)
             }
             _ => None,
