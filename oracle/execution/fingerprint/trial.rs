@@ -102,7 +102,7 @@ impl Pair<'_> {
         if found.alike == Alike::Apart {
             return Some(found);
         }
-        let is_large = self.own_distance(&mut found)?;
+        let is_large = self.own_distance(u32::from(is_real), &mut found)?;
         let times = match is_real {
             // What holds of bits holds wherever inputs lie.
             false => [1, 0, 0, 0, 0],
@@ -183,10 +183,11 @@ impl Pair<'_> {
         Some((ran(0, self.before)?, ran(1, self.after)?))
     }
 
-    /// How far both are apart in their own dtypes, and whether their inputs have many elements.
-    fn own_distance(&self, found: &mut Likeness) -> Option<bool> {
+    /// How far both are apart in their own dtypes, and whether their inputs have many elements. The numbers of the first trial
+    /// are large, so that exponentials overflow.
+    fn own_distance(&self, first: u32, found: &mut Likeness) -> Option<bool> {
         let mut cells = 0;
-        for trial in 1..=OWN_RUNS {
+        for trial in first..first + OWN_RUNS {
             let (before, after) = self.run(&Concrete::of_trial(trial)).ok()?;
             cells =
                 before.ranks.iter().flat_map(|rank| &rank.inputs).map(|input| cells_of(&input.value)).sum();

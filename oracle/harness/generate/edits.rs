@@ -47,6 +47,9 @@ const TRIES: u32 = 8;
 
 /// `graph` after one random edit; `None` where the places tried allow none.
 pub fn edit(source: &mut impl Source, graph: &Graph) -> Option<(Edit, Graph)> {
+    if graph.ids().len() == 0 {
+        return None;
+    }
     let before = intrusions(graph);
     for _ in 0..TRIES {
         let edit = source.one_of(&Edit::ALL);

@@ -356,21 +356,27 @@ impl Evidence<'_> {
         let is_different = |result: &ValueResult| matches!(result, ValueResult::Different(_));
         let mut executed = values.results.iter().filter(|(method, _)| *method != ValueMethod::Symbolic);
         let is_equal = !open || executed.clone().any(|(_, result)| matches!(result, ValueResult::Equal(_)));
-        let is_open = !is_equal && !executed.any(|(_, result)| is_different(result));
+        let is_denied = executed.any(|(_, result)| is_different(result));
         if allowed.numerics < Numerics::Reassociation
-            && is_open
-            && let Some((found, None)) = executed::likeness(self, limit, allowed.numerics)
-            && found.alike == Alike::Same
+            && !is_equal
+            && (!is_denied || allowed.numerics == Numerics::ZeroSign)
+            && let Some((found, reserved)) = executed::likeness(self, limit, allowed.numerics)
+            // Zeros of both signs are one number.
             && found.in_own == 0.0
-            && (allowed.numerics == Numerics::Exact || !self.reads_signs_of_zeros())
         {
-            let level =
-                if allowed.numerics == Numerics::Exact { "bit for bit" } else { "but for signs of zeros" };
-            let words = format!("the same {level}, by fingerprints at {} points", found.points);
-            let excuse = Code::Rounding.because("fingerprints are equal");
-            self.values.results.iter_mut().for_each(|(_, result)| result.excuse_values(excuse.clone()));
-            self.values.results.push((ValueMethod::Concrete, ValueResult::Equal(words)));
-            return Some(excuse);
+            let is_exact = allowed.numerics == Numerics::Exact;
+            let is_same = reserved.is_none() && found.alike == Alike::Same;
+            let is_known = is_same && (is_exact || !self.reads_signs_of_zeros());
+            if is_known || is_denied {
+                let level = if is_exact { "bit for bit" } else { "but for signs of zeros" };
+                let excuse = Code::Rounding.because(format!("values are the same {level}"));
+                self.values.results.iter_mut().for_each(|(_, result)| result.excuse_values(excuse.clone()));
+                if is_known {
+                    let words = format!("the same {level}, by fingerprints at {} points", found.points);
+                    self.values.results.push((ValueMethod::Concrete, ValueResult::Equal(words)));
+                }
+                return Some(excuse);
+            }
         }
         let is_asked = allowed.numerics >= Numerics::Reassociation;
         let differs = values.results.iter().any(|(_, result)| is_different(result));
