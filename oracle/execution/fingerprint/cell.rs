@@ -409,7 +409,7 @@ impl Algebra<'_> {
         match n {
             0 => self.integer(1),
             1 => a,
-            _ if n % 2 == 0 => {
+            _ if n.is_multiple_of(2) => {
                 let half = self.power(a, n / 2);
                 self.square(half)
             }

@@ -66,7 +66,7 @@ impl Reading {
             let p = (x * q as f64).round();
             // What a float holds is next to no other one.
             let is_near = if q.is_power_of_two() { x == p / q as f64 } else { self.is_near(x, p / q as f64) };
-            (p >= 1.0 && p < 1e9 && is_near).then_some((p as u128, q))
+            ((1.0..1e9).contains(&p) && is_near).then_some((p as u128, q))
         };
         (1..=most).find_map(of)
     }
@@ -81,12 +81,12 @@ impl Reading {
     fn root(&self, x: f64) -> Option<Constant> {
         let simple = |x: f64| {
             let whole = (1.0 / x).round();
-            if whole <= 65536.0 && whole >= 1.0 && self.is_within(8.0, x, 1.0 / whole) {
+            if (1.0..=65536.0).contains(&whole) && self.is_within(8.0, x, 1.0 / whole) {
                 return Some((1, whole as u128));
             }
             (1..=16).find_map(|q| {
                 let p = (x * q as f64).round();
-                let is_near = p >= 1.0 && p <= 65536.0 && self.is_within(8.0, x, p / q as f64);
+                let is_near = (1.0..=65536.0).contains(&p) && self.is_within(8.0, x, p / q as f64);
                 is_near.then_some((p as u128, q))
             })
         };
@@ -166,7 +166,7 @@ mod tests {
     #[test]
     fn what_is_near_and_not_next_is_another_number() {
         for (x, y) in
-            [(1e-5, 1.01e-5), (0.5, 0.5001), (0.333, 1.0 / 3.0), (6.0, 6.001), (0.7071, 0.5f64.sqrt())]
+            [(1e-5, 1.01e-5), (0.5, 0.5001), (0.333, 1.0 / 3.0), (6.0, 6.001), (0.3535, 0.125f64.sqrt())]
         {
             assert_ne!(recognised(x, true), recognised(y, true), "{x} {y}");
         }

@@ -233,9 +233,11 @@ pub(super) fn likeness(evidence: &Evidence, limit: u64, level: Numerics) -> Opti
     let own =
         written.as_ref().map(|[before, after]| Evidence::new(before, None, after, evidence.policies.clone()));
     let evidence = own.as_ref().unwrap_or(evidence);
-    // Roundings add up with sizes.
-    let smaller = || if level < Numerics::Precision { smaller_likeness(evidence, &ask) } else { None };
-    ask(evidence).or_else(smaller)
+    match ask(evidence) {
+        // Roundings add up with sizes.
+        None if level < Numerics::Precision => smaller_likeness(evidence, ask),
+        found => found,
+    }
 }
 
 /// The same at small sizes, where both graphs are too large as they are: equal at two assignments of sizes, under one reading
