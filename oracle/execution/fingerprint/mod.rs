@@ -14,8 +14,8 @@
 //! `(d / 8209)^4`, and in the second one of `d / 2^60`. So equal cells are a proof up to that chance that two expressions
 //! are the same function of real numbers, wherever both are defined. Where they are not defined the number says: the
 //! logarithm and the root of what is negative, and 0 / 0, are no numbers, and that is compared. What remains is whether
-//! both are undefined in the same places: either both ask the same of their logarithms, roots and inverses, or the argument
-//! took each sign that its bounds leave open in some trial ([`Table::uncovered`](cell::Table::uncovered)).
+//! both are undefined in the same places: the argument of each logarithm, root and quotient takes, for each element, every
+//! sign in some trial that its bounds in either graph leave open ([`Table::uncovered`](cell::Table::uncovered)).
 //!
 //! # Premises
 //!
@@ -29,8 +29,8 @@
 //!
 //! # What it does not do
 //!
-//! A product by what is never negative does not move into a maximum. Nothing is said of comparisons, and of casts to integers, whose arguments may be rounded otherwise: who
-//! asks sees to it that there are none ([`is_smooth`](super::smooth::is_smooth)).
+//! Nothing is said of comparisons, and of casts to integers, whose arguments may be rounded otherwise: where one is made
+//! ([`decides_by_floats`](super::smooth::decides_by_floats)), the answer is open.
 
 mod cell;
 mod constant;
