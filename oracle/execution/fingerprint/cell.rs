@@ -239,12 +239,7 @@ impl Algebra<'_> {
     pub(super) fn opaque(&self, what: u64, of: &[Cell]) -> Cell {
         let [u, v] =
             [|cell: &Cell| cell.u, |cell: &Cell| cell.v].map(|part| words(what, of.iter().map(part)));
-        let cell = self.with(mix(u, 1) % R, mix(v, 2) % self.field.p);
-        Cell {
-            is_constant: of.iter().all(|cell| cell.is_constant),
-            is_irregular: of.iter().any(|cell| cell.is_irregular),
-            ..cell
-        }
+        self.hashed(u, v, of)
     }
 
     /// A function that does not mind the order of what it is given.
@@ -254,11 +249,15 @@ impl Algebra<'_> {
             parts.sort_unstable();
             words(what, parts)
         };
-        let cell = self.with(mix(sorted(|cell| cell.u), 1) % R, mix(sorted(|cell| cell.v), 2) % self.field.p);
+        self.hashed(sorted(|cell| cell.u), sorted(|cell| cell.v), of)
+    }
+
+    /// What is drawn of some cells by a hash in each field.
+    fn hashed(&self, u: u64, v: u64, of: &[Cell]) -> Cell {
         Cell {
             is_constant: of.iter().all(|cell| cell.is_constant),
             is_irregular: of.iter().any(|cell| cell.is_irregular),
-            ..cell
+            ..self.with(mix(u, 1) % R, mix(v, 2) % self.field.p)
         }
     }
 

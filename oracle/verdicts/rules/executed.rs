@@ -220,8 +220,8 @@ pub(super) fn likeness(evidence: &Evidence, limit: u64, level: Numerics) -> Opti
         let prepared = Prepared::new(evidence).ok()?;
         let Prepared { before, after, world } = &prepared;
         let pair = Pair { before, after, world, options: &options };
-        let reserved = pair.reserved(&pair.run(&Concrete::of_trial(0)));
-        Some((pair.likeness(level)?, reserved))
+        let found = pair.likeness(level)?;
+        Some((found, pair.reserved(&pair.run(&Concrete::of_trial(0)))))
     };
     if evidence.ranks.len() > 1 {
         return ask(evidence);

@@ -284,11 +284,7 @@ impl ValueEvidence {
             let equal: Vec<(ValueMethod, ValueResult)> = equal.cloned().collect();
             for other in others {
                 if let Some(excuse) = &excuse {
-                    other
-                        .values
-                        .results
-                        .iter_mut()
-                        .for_each(|(_, result)| result.excuse_values(excuse.clone()));
+                    other.values.excuse(excuse);
                 }
                 other.values.clear = clear;
                 other.values.results.extend(equal.iter().cloned());
@@ -317,6 +313,11 @@ impl ValueEvidence {
                 }
             }
         }
+    }
+
+    /// Differences of values do not count, by whomever they were found.
+    fn excuse(&mut self, why: &Reason) {
+        self.results.iter_mut().for_each(|(_, result)| result.excuse_values(why.clone()));
     }
 
     /// What the proof says.
@@ -370,7 +371,7 @@ impl Evidence<'_> {
             if is_known || is_denied {
                 let level = if is_exact { "bit for bit" } else { "but for signs of zeros" };
                 let excuse = Code::Rounding.because(format!("values are the same {level}"));
-                self.values.results.iter_mut().for_each(|(_, result)| result.excuse_values(excuse.clone()));
+                self.values.excuse(&excuse);
                 if is_known {
                     let words = format!("the same {level}, by fingerprints at {} points", found.points);
                     self.values.results.push((ValueMethod::Concrete, ValueResult::Equal(words)));
@@ -396,7 +397,7 @@ impl Evidence<'_> {
                 return None;
             }
             let excuse = Code::TooLarge.because("how far values are apart is not known");
-            self.values.results.iter_mut().for_each(|(_, result)| result.excuse_values(excuse.clone()));
+            self.values.excuse(&excuse);
             return Some(excuse);
         };
         let points = found.points;
@@ -444,10 +445,9 @@ impl Evidence<'_> {
                 None => (Code::Rounding, true, by_fingerprints),
             },
         };
-        let results = &mut self.values.results;
         let excuse = code.because("values differ, by no more than is allowed");
-        results.iter_mut().for_each(|(_, result)| result.excuse_values(excuse.clone()));
-        results.push((
+        self.values.excuse(&excuse);
+        self.values.results.push((
             ValueMethod::Concrete,
             match is_known {
                 true => ValueResult::Equal(words),
@@ -456,9 +456,7 @@ impl Evidence<'_> {
         ));
         Some(excuse)
     }
-}
 
-impl Evidence<'_> {
     /// Whether both graphs are known to be equal by a level.
     fn holds_by(&self, limit: u64, level: Numerics) -> bool {
         executed::likeness(self, limit, level).is_some_and(|(found, open)| {
