@@ -25,7 +25,7 @@ PROJECT = pathlib.Path(__file__).resolve().parent.parent
 HOSTILE = "<b a=\"'&]]>|`@u`%25\x1b[31m\x07\r\n::error::x\n##[error]y {0}[a](1) \u202e\ufffeé,:"
 JOINT = "corpus/real/partition/small_gpt_joint.json.gz"
 BUCKETS = "corpus/dependent_gathers.graph"
-UNDECIDED = "tests/cases/bucket/rank_semantics_equal_choice_the_other_way.graph"
+UNDECIDED = "tests/cases/bucket/rank_semantics_equal_of_unknown_communication.graph"
 
 
 def hostile_graph(op):
