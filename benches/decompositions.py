@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What is said of PyTorch's own decompositions: each operator against what Inductor writes for it.
 
-    GRAPH_ORACLE=target/release/graph-oracle PYTHONPATH=python python benches/decompositions.py [--samples N] [--list]
+    GRAPH_ORACLE=target/release/graph-oracle PYTHONPATH=python python benches/decompositions.py [--samples N] [--list] [--keep FOLDER]
 
 Needs the package expecttest. The calls are PyTorch's own samples (`torch.testing._internal.common_methods_invocations.op_db`), traced once as they are
 and once with Inductor's table. Both graphs are run on the samples' inputs: pairs that give the same bits are judged bit
@@ -62,11 +62,12 @@ def pair(info, sample):
     return None if targets[0] == targets[1] else (before, after, tensors, targets[0])
 
 
-def judge(program, before, after, level):
+def judge(program, before, after, level, keep):
+    """The verdict and its reason; both graphs are kept under the prefix `keep`, if it is given."""
     with tempfile.TemporaryDirectory() as folder:
         paths = []
         for name, module in (("before", before), ("after", after)):
-            path = pathlib.Path(folder, name + ".json")
+            path = pathlib.Path(f"{keep}.{name}.json") if keep else pathlib.Path(folder, name + ".json")
             path.write_text(graph_oracle.graph(module).json())
             paths.append(str(path))
         command = [program, "check", "rewrite", *paths, "--format", "json", *level]
@@ -83,7 +84,10 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--samples", type=int, default=1, help="calls of each operator")
     parser.add_argument("--list", action="store_true", help="print every pair that is not sound")
+    parser.add_argument("--keep", type=pathlib.Path, help="a folder for the graphs of every pair")
     options = parser.parse_args()
+    if options.keep:
+        options.keep.mkdir(parents=True, exist_ok=True)
     program = os.environ.get("GRAPH_ORACLE", "graph-oracle")
     torch.set_num_threads(1)
     counts, left_out = collections.Counter(), 0
@@ -104,7 +108,8 @@ def main():
             is_exact = same_bits(*results)
             level = [] if is_exact else ["--allow", "contraction"]
             try:
-                verdict, why = judge(program, before, after, level)
+                name = f"{info.name}.{sum(counts.values())}.{'exact' if is_exact else 'contraction'}"
+                verdict, why = judge(program, before, after, level, options.keep and options.keep / name)
             except graph_oracle.CannotJudge as error:
                 verdict, why = "error", str(error)
             counts["bit-equal" if is_exact else "others", verdict] += 1
