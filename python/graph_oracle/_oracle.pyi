@@ -10,7 +10,10 @@ class CannotJudge(ValueError):
     """What was given cannot be judged; the message says what is wrong with it."""
 
 class InternalError(CannotJudge):
-    """graph-oracle itself failed. `case` is the path of a file with what it failed on, or None if none could be written."""
+    """graph-oracle itself failed.
+
+    `case` is the path of a file with what it failed on, or None if none could be written.
+    """
 
     case: str | None
 
