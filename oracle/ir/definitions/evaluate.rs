@@ -47,12 +47,25 @@ pub(super) struct Writer<'f> {
     left: u64,
     most_elements: i64,
     nested: usize,
+    /// Whether results may be rounded otherwise.
+    rounds: bool,
 }
 
 impl<'f> Writer<'f> {
-    pub fn new(editor: Editor, file: &'f Definitions, mark: &'f str) -> Writer<'f> {
+    pub fn new(editor: Editor, file: &'f Definitions, mark: &'f str, rounds: bool) -> Writer<'f> {
         let ops = Ops::of(editor.graph());
-        Writer { editor, ops, file, mark, of: NodeId(0), device: None, left: 0, most_elements: 0, nested: 0 }
+        Writer {
+            editor,
+            ops,
+            file,
+            mark,
+            of: NodeId(0),
+            device: None,
+            left: 0,
+            most_elements: 0,
+            nested: 0,
+            rounds,
+        }
     }
 
     /// Writes a call out. After an error the nodes that were added are of no use.
@@ -240,6 +253,11 @@ impl<'f> Writer<'f> {
                 Statement::Only(condition) => {
                     if !is_true(&self.value(condition, names)?)? {
                         return Err("its definition does not hold for these arguments".into());
+                    }
+                }
+                Statement::Exact(condition) => {
+                    if !self.rounds && !is_true(&self.value(condition, names)?)? {
+                        return Err("its kernel rounds elsewhere for these arguments".into());
                     }
                 }
                 Statement::Return(value) => return self.value(value, names).map(Some),

@@ -11,7 +11,7 @@
 //! A definition was held against PyTorch 2.15 on a CPU. It is *exact* if eager gave the same bits in every sample (f64,
 //! f32, bf16, f16, NaN, infinities, denormals; all 16-bit values where the operator is pointwise). Otherwise it is the same
 //! function to 1e-9 in float64, and its kernel rounds elsewhere: such calls are written out only where results may be
-//! rounded otherwise. Exact rests on a premise: an operator gives the same bits for the same element wherever it lies in
+//! rounded otherwise. Some are exact for some arguments, which the definition states. Exact rests on a premise: an operator gives the same bits for the same element wherever it lies in
 //! memory. Kernels that treat the tail of a loop in another way break it (gelu, atan2, softplus, pow and some others).
 //!
 //! # What it does not do
@@ -29,7 +29,7 @@ use crate::ops::kind_of_device;
 use evaluate::Writer;
 use rustc_hash::FxHashSet;
 use std::sync::LazyLock;
-use syntax::Definitions;
+use syntax::{Definition, Definitions};
 
 static DEFINITIONS: LazyLock<Definitions> =
     LazyLock::new(|| Definitions::parse(include_str!("operators.txt")).unwrap_or_default());
@@ -64,6 +64,10 @@ pub fn defined_calls(graph: &Graph) -> Vec<(NodeId, bool)> {
 /// Whether a call gives the bits of its definition; `None` where it has none. Other devices than the CPU were not asked:
 /// there only what is moved, chosen or an integer is the same.
 fn is_exact(graph: &Graph, id: NodeId) -> Option<bool> {
+    is_exact_if(graph, id, |definition| definition.is_exact)
+}
+
+fn is_exact_if(graph: &Graph, id: NodeId, says: impl Fn(&Definition) -> bool) -> Option<bool> {
     let definition = DEFINITIONS.operators.get(graph.target(id))?;
     let may_round = |&tensor: &TensorId| {
         let tensor = graph.tensor(tensor);
@@ -73,7 +77,7 @@ fn is_exact(graph: &Graph, id: NodeId) -> Option<bool> {
     let mut shown = graph.inputs(id).into_iter().chain([id]);
     let rounds =
         definition.rounds && shown.any(|id| graph.tensors_of(graph.node(id).out).iter().any(may_round));
-    Some(definition.is_exact && !rounds)
+    Some(says(definition) && !rounds)
 }
 
 /// A graph with the calls written out that are defined. Operators of which one cannot be are added to `left_out`.
@@ -83,13 +87,15 @@ fn one_written_out(
     rounds: bool,
     left_out: &mut FxHashSet<String>,
 ) -> Option<Graph> {
-    let is_meant =
-        |&(id, is_exact): &(NodeId, bool)| (rounds || is_exact) && !left_out.contains(graph.target(id));
+    let is_meant = |&(id, is_exact): &(NodeId, bool)| {
+        let may_be_exact = || is_exact_if(graph, id, |definition| definition.may_be_exact) == Some(true);
+        (rounds || is_exact || may_be_exact()) && !left_out.contains(graph.target(id))
+    };
     let calls: Vec<NodeId> = defined_calls(graph).into_iter().filter(is_meant).map(|(id, _)| id).collect();
     if calls.is_empty() {
         return None;
     }
-    let mut writer = Writer::new(Editor::new(graph), &DEFINITIONS, mark);
+    let mut writer = Writer::new(Editor::new(graph), &DEFINITIONS, mark, rounds);
     for id in calls {
         let first = writer.editor.graph().len();
         if writer.write(id).is_err() {

@@ -4,7 +4,7 @@
 //! file = { "#" comment | def | op }
 //! def  = "def" NAME "(" names ")" ( ":" expr | NEWLINE body )     a helper
 //! op   = "op" TARGET { TARGET } NEWLINE ["contraction" { TARGET }] body
-//! body = { NAME "=" expr | "for" NAME "in" expr ":" body | "only" expr | "return" expr }
+//! body = { NAME "=" expr | "for" NAME "in" expr ":" body | "only" expr | "exact" expr | "return" expr }
 //! ```
 //!
 //! Bodies are indented by two spaces. Where what follows `only` is not true, the body says nothing of the call. `contraction` names the targets (all of the block, where it names none) whose kernels
@@ -39,6 +39,7 @@ pub(super) enum Statement {
     Let(String, Expr),
     For(String, Expr, Vec<Statement>),
     Only(Expr),
+    Exact(Expr),
     Return(Expr),
 }
 
@@ -54,6 +55,8 @@ pub(super) struct Function {
 pub(super) struct Definition {
     /// Whether the operator's kernel on a CPU gives the bits of the body.
     pub is_exact: bool,
+    /// Whether it does for some arguments.
+    pub may_be_exact: bool,
     /// Whether the body rounds: kernels of other devices may do that elsewhere.
     pub rounds: bool,
     /// The body's place in [`Definitions::bodies`].
@@ -134,7 +137,12 @@ impl Definitions {
                         let is_exact =
                             inexact.as_ref().is_some_and(|of| !of.is_empty() && !of.contains(&target));
                         let is_exact = is_exact || inexact.is_none();
-                        let definition = Definition { is_exact, rounds: false, body: file.bodies.len() };
+                        let definition = Definition {
+                            is_exact,
+                            may_be_exact: false,
+                            rounds: false,
+                            body: file.bodies.len(),
+                        };
                         file.operators.insert(target.to_string(), definition);
                     }
                     file.bodies.push(body(&mut rows, 2)?);
@@ -163,7 +171,9 @@ impl Definitions {
             }
         }
         for definition in self.operators.values_mut() {
-            definition.rounds = rounds(&self.bodies[definition.body], &helpers);
+            let body = &self.bodies[definition.body];
+            definition.rounds = rounds(body, &helpers);
+            definition.may_be_exact = body.iter().any(|statement| matches!(statement, Statement::Exact(_)));
         }
         self
     }
@@ -197,7 +207,7 @@ fn rounds(body: &[Statement], helpers: &FxHashSet<String>) -> bool {
     body.iter().any(|statement| match statement {
         Statement::Let(_, expr) | Statement::Return(expr) => expr_rounds(expr, helpers),
         Statement::For(_, list, body) => expr_rounds(list, helpers) || rounds(body, helpers),
-        Statement::Only(_) => false,
+        Statement::Only(_) | Statement::Exact(_) => false,
     })
 }
 
@@ -228,6 +238,8 @@ fn body(rows: &mut Rows, indent: usize) -> Parsed<Vec<Statement>> {
             statements.push(Statement::Return(Tokens::new(text, line)?.whole()?));
         } else if let Some(text) = text.strip_prefix("only ") {
             statements.push(Statement::Only(Tokens::new(text, line)?.whole()?));
+        } else if let Some(text) = text.strip_prefix("exact ") {
+            statements.push(Statement::Exact(Tokens::new(text, line)?.whole()?));
         } else if let Some(text) = text.strip_prefix("for ") {
             let (name, list) = text.split_once(" in ").map_or_else(|| fault(line, "expected in"), Ok)?;
             let Some(list) = list.strip_suffix(':') else { return fault(line, "expected :") };
