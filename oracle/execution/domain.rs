@@ -181,6 +181,19 @@ pub trait Domain: Sync {
     /// Elements as integers that can select others; `None` where the domain does not know them.
     fn integers(&self, cells: &[u64], dtype: Dtype) -> Option<Vec<i64>>;
 
+    /// Elements as integers that select others, each with whether it might be another one; `None` where the domain does not
+    /// know them.
+    fn indices(&self, cells: &[u64], dtype: Dtype) -> Option<Vec<(i64, bool)>> {
+        Some(self.integers(cells, dtype)?.into_iter().map(|index| (index, false)).collect())
+    }
+
+    /// The element of `of` that an index selects that might be any of theirs. `from_end`: one that is negative counts from
+    /// the end.
+    fn by_index(&self, index: u64, from_end: bool, dtype: Dtype, of: &[u64]) -> u64 {
+        let _ = (index, from_end, dtype);
+        of.first().copied().unwrap_or_default()
+    }
+
     /// A pointwise function of `count` elements. `dtype` is that of the operands.
     fn pointwise(
         &self,

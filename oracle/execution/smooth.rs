@@ -4,7 +4,7 @@
 //! may wrap, and a constant that is not finite is no real number. Each call is asked of alone; what flows where is not.
 
 use crate::graph::{DtypeClass, Graph, NodeId, Op, Out, Value};
-use crate::ops::{Binary, Collective, Kind, OpInfo, Ops, Unary};
+use crate::ops::{Collective, Kind, OpInfo, Ops, Unary};
 use std::collections::BTreeMap;
 
 /// The views without a rule, of which the record alone says which window they are, in the same way; those of tensors
@@ -51,24 +51,6 @@ fn word(graph: &Graph, value: Value) -> String {
 /// Whether a call tells roundings of floats apart, or takes or makes what is no real number.
 pub fn tells_roundings_apart(graph: &Graph, id: NodeId, info: &OpInfo) -> bool {
     !is_smooth_call(graph, id, info)
-}
-
-/// Whether a call makes of floats what is none, or their steps: there roundings show.
-pub(super) fn decides_by_floats(graph: &Graph, id: NodeId, info: &OpInfo) -> bool {
-    let takes_floats = graph.inputs(id).into_iter().any(|input| classes(graph, input).any(is_float));
-    let is_broken = match info.kind {
-        Kind::Binary(op) => {
-            matches!(op, Binary::Remainder | Binary::Fmod | Binary::FloorDivide | Binary::ThresholdBackward)
-        }
-        // Nothing is known of it.
-        Kind::Pointwise | Kind::Unknown => true,
-        _ => false,
-    };
-    let is_rounded = info.kind == Kind::Binary(Binary::Div)
-        && !matches!(graph.argument(id, 3, "rounding_mode"), None | Some(Value::None));
-    is_step(info.kind)
-        || takes_floats && (is_broken || is_rounded)
-        || takes_floats && classes(graph, id).any(|class| !is_float(class))
 }
 
 fn is_step(kind: Kind) -> bool {

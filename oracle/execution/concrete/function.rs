@@ -294,6 +294,9 @@ fn float_binary<R: Real>(op: Binary, rounding: Rounding, plain: bool) -> Option<
         },
         Binary::Maximum => |x, y, _| if nan(x) || x > y { x } else { y },
         Binary::Minimum => |x, y, _| if nan(x) || x < y { x } else { y },
+        // Within a bound is what it was: a zero keeps its sign.
+        Binary::ClampMin => |x, bound, _| if x < bound || nan(bound) { bound } else { x },
+        Binary::ClampMax => |x, bound, _| if x > bound || nan(bound) { bound } else { x },
         Binary::ThresholdBackward => |grad, x, threshold| if x <= threshold { R::ZERO } else { grad },
         _ => return None,
     })
@@ -334,8 +337,8 @@ fn int_binary(op: Binary, rounding: Rounding) -> Option<fn(i128, i128, i128) -> 
         },
         Binary::Fmod => |x, y, _| x.checked_rem(y).unwrap_or(0),
         Binary::Pow => |x, y, _| int_pow(x, y),
-        Binary::Maximum => |x, y, _| x.max(y),
-        Binary::Minimum => |x, y, _| x.min(y),
+        Binary::Maximum | Binary::ClampMin => |x, y, _| x.max(y),
+        Binary::Minimum | Binary::ClampMax => |x, y, _| x.min(y),
         Binary::BitwiseAnd => |x, y, _| x & y,
         Binary::BitwiseOr => |x, y, _| x | y,
         Binary::BitwiseXor => |x, y, _| x ^ y,

@@ -7,7 +7,7 @@
 use super::super::hash::{mix, text, words};
 use super::constant::{Constant, exact, recognised};
 use super::field::{self, Field, R};
-use crate::graph::{Dtype, NodeId};
+use crate::graph::{Dtype, DtypeClass, NodeId};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -73,7 +73,7 @@ const ZERO: u8 = 2;
 const POSITIVE: u8 = 4;
 
 /// Conditions that a table of choices holds at most.
-const MOST_CONDITIONS: usize = 6;
+const MOST_CONDITIONS: usize = 8;
 
 /// What a value is by the outcomes of some conditions: leaf `i` where condition `k` holds as bit `k` of `i` says.
 #[derive(Clone, Debug)]
@@ -85,16 +85,32 @@ struct Choices {
 impl Choices {
     /// The leaf where the conditions of `all`, of which these are some, have the outcomes of `at`.
     fn leaf(&self, all: &[Cell], at: usize) -> Option<Cell> {
+        self.leaves.get(self.index(all, at)).copied()
+    }
+
+    /// The number of that leaf.
+    fn index(&self, all: &[Cell], at: usize) -> usize {
         let bit = |(k, own): (usize, &Cell)| {
             let place = all.iter().position(|one| one.is(own)).unwrap_or(0);
             (at >> place & 1) << k
         };
-        self.leaves.get(self.conditions.iter().enumerate().map(bit).sum::<usize>()).copied()
+        self.conditions.iter().enumerate().map(bit).sum()
     }
+}
+
+/// One of some elements, by an index. `from_end`: one that is negative counts from the end.
+#[derive(Clone, Debug)]
+pub(super) struct Selection {
+    pub(super) index: Cell,
+    pub(super) from_end: bool,
+    pub(super) of: Vec<Cell>,
 }
 
 /// Members of a set into which a factor moves at most.
 const FEW_MEMBERS: usize = 64;
+
+/// Values of an index at most of which exactly one holds.
+const FEW_PLACES: i64 = 64;
 
 /// All cells of the runs that are compared.
 #[derive(Debug, Default)]
@@ -104,6 +120,10 @@ pub(super) struct Table {
     sets: FxHashMap<u64, (bool, Vec<Cell>)>,
     /// Values that are chosen.
     choices: FxHashMap<u64, Choices>,
+    /// What is selected by an index.
+    selections: FxHashMap<u64, Selection>,
+    /// Products with 0 bit for bit.
+    pub(super) zeros: FxHashSet<(u64, u64)>,
     /// The roots of squares.
     roots: FxHashMap<u64, Cell>,
     /// What exponentials are those of.
@@ -115,6 +135,20 @@ pub(super) struct Table {
     /// Arguments of partial functions in this trial, by side.
     asked: [BTreeMap<(Partial, u64), (Site, u8)>; 2],
     pub(super) sites: BTreeMap<Site, Signs>,
+    /// What is compared by a condition: two values, by the laws.
+    compared: FxHashMap<u64, [Cell; 2]>,
+    /// The conditions that the first of these is less.
+    less: FxHashSet<u64>,
+    /// The conditions that something is no number.
+    none: FxHashMap<u64, Cell>,
+    /// What an element in bits is by the laws, where that is not the same.
+    pub(super) own_of: FxHashMap<u64, u64>,
+    /// What integers are that were computed and wrapped.
+    pub(super) unwrapped: FxHashMap<u64, Cell>,
+    /// The least value of an index, and the first that is too large, or the graph raises; by side.
+    ranges: [FxHashMap<u64, (i64, i64)>; 2],
+    /// Integers that are others and a number.
+    shifted: FxHashMap<u64, (Cell, i64)>,
     /// Which graph runs, and which of its nodes.
     pub(super) side: usize,
     pub(super) node: Option<NodeId>,
@@ -157,6 +191,20 @@ impl Cell {
         }
     }
 
+    /// The integer that it is known to be.
+    pub(super) fn known_integer(&self) -> Option<i64> {
+        let n = self.number;
+        let is_known = self.is_constant && !self.is_lost && n == n.trunc() && n.abs() < 2f64.powi(53);
+        let is_that = self.u == (n as i128).rem_euclid(i128::from(R)) as u64;
+        (is_known && is_that).then_some(n as i64)
+    }
+
+    /// The number that it is known to be.
+    pub(super) fn known(&self) -> Option<f64> {
+        let is_known = self.is_constant && !self.is_lost && self.low == self.high && !self.number.is_nan();
+        is_known.then_some(self.number).or_else(|| self.known_integer().map(|n| n as f64))
+    }
+
     fn is_positive(&self) -> bool {
         self.low > 0.0 || self.low == 0.0 && self.is_not_zero
     }
@@ -171,14 +219,29 @@ pub(super) struct Algebra<'t> {
 }
 
 impl Table {
+    /// Whether the graph after may raise for an index that the graph before takes.
+    pub(super) fn is_narrower(&self) -> bool {
+        let [before, after] = &self.ranges;
+        let holds = |(key, range): (&u64, &(i64, i64))| {
+            before.get(key).is_some_and(|known| known.0 >= range.0 && known.1 <= range.1)
+        };
+        !after.iter().all(holds)
+    }
+
     pub(super) fn get(&self, key: u64) -> Option<Cell> {
         self.cells.get(&key).copied()
     }
 
-    /// The key of a cell.
+    /// The key of a cell. What is known of it by one way to compute it holds for all.
     pub(super) fn keep(&mut self, cell: Cell) -> u64 {
         let key = cell.key();
-        self.cells.entry(key).or_insert(cell);
+        let kept = self.cells.entry(key).or_insert(cell);
+        if kept.is_lost && !cell.is_lost {
+            (kept.is_lost, kept.number) = (false, cell.number);
+        }
+        (kept.low, kept.high) = (kept.low.max(cell.low), kept.high.min(cell.high));
+        kept.is_not_zero |= cell.is_not_zero;
+        kept.is_constant |= cell.is_constant;
         key
     }
 
@@ -692,6 +755,18 @@ impl Algebra<'_> {
             let operands: Vec<Cell> = tables.iter().filter_map(|table| table.leaf(&conditions, at)).collect();
             leaves.push(function(self, &operands));
         }
+        // What is chosen may itself be a choice, by some of the same conditions.
+        let chosen = Choices { conditions, leaves };
+        let nested: Vec<Choices> = chosen.leaves.iter().map(|leaf| self.choices(leaf, false)).collect();
+        let mut conditions = chosen.conditions.clone();
+        conditions.extend(nested.iter().flat_map(|nested| nested.conditions.clone()));
+        conditions.sort_unstable_by_key(|cell| (cell.u, cell.v));
+        conditions.dedup_by(|one, other| one.is(other));
+        if conditions.len() > MOST_CONDITIONS {
+            return None;
+        }
+        let own = |at: usize| nested.get(chosen.index(&conditions, at))?.leaf(&conditions, at);
+        let mut leaves: Vec<Cell> = (0..1usize << conditions.len()).filter_map(own).collect();
         // A condition whose outcome makes no difference is none.
         for k in (0..conditions.len()).rev() {
             let without = |at: usize| at & !(1 << k);
@@ -732,9 +807,232 @@ impl Algebra<'_> {
             .unwrap_or_else(|| self.between(condition, yes, no))
     }
 
+    /// What a value is chosen among, where it is.
+    pub(super) fn leaves(&mut self, a: &Cell) -> Option<Vec<u64>> {
+        let leaves = self.table.choices.get(&a.key())?.leaves.clone();
+        Some(leaves.into_iter().map(|leaf| self.table.keep(leaf)).collect())
+    }
+
+    /// Notes that a value is 1 or 0.
+    pub(super) fn note_condition(&mut self, key: u64) {
+        let cell = self.cell(key);
+        if !cell.is_constant && !self.table.choices.contains_key(&cell.key()) {
+            let leaves = vec![self.integer(0), self.integer(1)];
+            self.table.choices.insert(cell.key(), Choices { conditions: vec![cell], leaves });
+        }
+    }
+
+    /// Whether any of some conditions holds.
+    pub(super) fn any(&mut self, of: &[Cell]) -> Cell {
+        let mut cells: Vec<Cell> = of.to_vec();
+        cells.sort_unstable_by_key(|cell| (cell.u, cell.v));
+        cells.dedup_by(|one, other| one.is(other));
+        let no = self.integer(0);
+        let either = |this: &mut Self, any: Cell, cell: &Cell| this.logic(&[any, *cell], |of| of[0] || of[1]);
+        let any = cells.iter().try_fold(no, |any, cell| either(self, any, cell));
+        any.unwrap_or_else(|| Cell { low: 0.0, high: 1.0, ..self.unordered(text("any"), &cells) })
+    }
+
+    /// The condition that a value is no number.
+    pub(super) fn none(&mut self, a: Cell) -> Cell {
+        let condition = self.opaque(text("no number"), &[a]);
+        self.table.none.entry(condition.key()).or_insert(a);
+        condition
+    }
+
+    /// The conditions by which two values that are numbers are compared: whether they are equal, and else whether the first
+    /// is less.
+    pub(super) fn comparison(&mut self, dtype: Dtype, a: Cell, b: Cell) -> [Cell; 2] {
+        let computed = [a, b].map(|cell| self.table.unwrapped.get(&cell.key()).copied());
+        let [one, other] = [computed[0].unwrap_or(a), computed[1].unwrap_or(b)];
+        if one.is(&other) {
+            return [self.integer(1), self.integer(0)];
+        }
+        let own = |cell: Cell| {
+            self.table.own_of.get(&cell.key()).and_then(|&own| self.table.get(own)).unwrap_or(cell)
+        };
+        let pair = [own(a), own(b)];
+        for (of, number, is_turned) in [(&one, &other, false), (&other, &one, true)] {
+            if let Some(known) = number.known_integer()
+                && let Some(conditions) = self.place(of, known, is_turned)
+            {
+                return conditions;
+            }
+        }
+        let mut conditions = ["equal", "less"].map(|what| self.opaque(text(what), &[a, b]));
+        // Integers that wrap are equal if their difference is 0.
+        if dtype.class() == DtypeClass::Int {
+            let wraps = if computed.iter().any(Option::is_some) { dtype.itemsize() } else { 0 };
+            conditions[0] = self.is_zero(&self.minus(one, other), wraps);
+        }
+        self.table.less.insert(conditions[1].key());
+        for condition in &conditions {
+            self.table.compared.entry(condition.key()).or_insert(pair);
+        }
+        conditions
+    }
+
+    /// Notes that a value is selected, if it is of few elements.
+    pub(super) fn note_selection(&mut self, selected: &Cell, selection: Selection) {
+        if selection.of.len() <= FEW_MEMBERS && !selected.is_constant {
+            self.table.selections.insert(selected.key(), selection);
+        }
+    }
+
+    /// A function of what is selected by one index is selected among what it gives.
+    pub(super) fn by_selection(
+        &mut self,
+        of: &[Cell],
+        mut function: impl FnMut(&mut Self, &[Cell]) -> Cell,
+    ) -> Option<Selection> {
+        let selections: Vec<Option<Selection>> =
+            of.iter().map(|cell| self.table.selections.get(&cell.key()).cloned()).collect();
+        let Selection { index, from_end, of: first } = selections.iter().flatten().next()?.clone();
+        let is_same = |other: &Selection| {
+            other.index.is(&index) && other.from_end == from_end && other.of.len() == first.len()
+        };
+        if !selections.iter().flatten().all(is_same) {
+            return None;
+        }
+        let at = |j: usize| {
+            let each = of.iter().zip(&selections);
+            each.map(move |(cell, selection)| selection.as_ref().map_or(*cell, |selection| selection.of[j]))
+        };
+        let given: Vec<Vec<Cell>> = (0..first.len()).map(|j| at(j).collect()).collect();
+        let of = given.iter().map(|of| function(self, of)).collect();
+        Some(Selection { index, from_end, of })
+    }
+
+    /// Notes that a graph raises unless an index lies in a range.
+    pub(super) fn note_range(&mut self, index: &Cell, low: i64, high: i64) {
+        let (base, by) = self.table.shifted.get(&index.key()).copied().unwrap_or((*index, 0));
+        let (low, high) = (low.saturating_sub(by), high.saturating_sub(by));
+        let range = self.table.ranges[self.table.side].entry(base.key()).or_insert((low, high));
+        *range = (range.0.max(low), range.1.min(high));
+    }
+
+    /// Notes that an integer is another one and a number.
+    pub(super) fn note_shift(&mut self, sum: &Cell, of: &Cell, number: i64) {
+        let (base, by) = self.table.shifted.get(&of.key()).copied().unwrap_or((*of, 0));
+        if let Some(all) = by.checked_add(number) {
+            self.table.shifted.entry(sum.key()).or_insert((base, all));
+        }
+    }
+
+    /// How an index compares to a number, by the range outside of which the graph before raises: if it is none of the other
+    /// values, it is the first one.
+    fn place(&self, index: &Cell, number: i64, is_turned: bool) -> Option<[Cell; 2]> {
+        let (base, by) = self.table.shifted.get(&index.key()).copied().unwrap_or((*index, 0));
+        let &(low, high) = self.table.ranges[0].get(&base.key())?;
+        let place = number.checked_sub(by)?;
+        let (no, yes) = (self.integer(0), self.integer(1));
+        if place < low || place >= high {
+            return Some([no, if (place >= high) != is_turned { yes } else { no }]);
+        }
+        if place != low || high - low > FEW_PLACES {
+            return None;
+        }
+        let is_at = |place: i64| {
+            let apart = self.minus(base, self.integer(place.into()));
+            self.is_zero(&apart, 0)
+        };
+        let is_other = (low + 1..high).fold(no, |any, place| self.add(any, is_at(place)));
+        Some([Cell { low: 0.0, high: 1.0, is_constant: false, ..self.minus(yes, is_other) }, no])
+    }
+
+    /// The condition that a difference of integers, which wrap at so many bytes, is 0.
+    fn is_zero(&self, apart: &Cell, wraps: u32) -> Cell {
+        let other = self.neg(*apart);
+        let apart = if (other.u, other.v) < (apart.u, apart.v) { other } else { *apart };
+        self.opaque(mix(text("is 0"), u64::from(wraps)), &[apart])
+    }
+
+    /// A choice between two values by what they are compared to is the larger or the smaller of them, and so is one by the
+    /// comparison of others, `is_real`, whose difference is in proportion to theirs.
+    pub(super) fn as_extreme(&mut self, is_real: bool, cell: Cell) -> Cell {
+        match self.extreme_chosen(is_real, &cell) {
+            Some((is_max, of)) => self.extreme(is_max, is_real, &of),
+            None => cell,
+        }
+    }
+
+    fn extreme_chosen(&self, is_real: bool, cell: &Cell) -> Option<(bool, [Cell; 2])> {
+        let Choices { conditions, leaves } = self.table.choices.get(&cell.key())?;
+        let mut pairs = conditions.iter().filter_map(|condition| self.table.compared.get(&condition.key()));
+        let &[first, second] = pairs.next()?;
+        if pairs.any(|[one, other]| !one.is(&first) || !other.is(&second)) {
+            return None;
+        }
+        let is_less = |condition: &Cell| self.table.less.contains(&condition.key());
+        let none_of = |condition: &Cell| self.table.none.get(&condition.key());
+        let is_equal = |condition: &Cell| !is_less(condition) && none_of(condition).is_none();
+        let where_true = |holds: &dyn Fn(&Cell) -> bool| {
+            leaves
+                .get(
+                    conditions.iter().enumerate().map(|(k, own)| usize::from(holds(own)) << k).sum::<usize>(),
+                )
+                .copied()
+        };
+        let (less, greater) = (where_true(&is_less)?, where_true(&|_| false)?);
+        let equal = where_true(&is_equal)?;
+        // What is no number is given on.
+        let gives_on = |condition: &Cell| {
+            none_of(condition)
+                .is_none_or(|none| where_true(&|own| own.is(condition)).is_some_and(|leaf| leaf.is(none)))
+        };
+        let is_known = |condition: &Cell| {
+            is_less(condition)
+                || none_of(condition).is_some()
+                || self.table.compared.contains_key(&condition.key())
+        };
+        if !conditions.iter().all(|condition| is_known(condition) && gives_on(condition)) {
+            return None;
+        }
+        let is_one = |leaf: &Cell| leaf.is(&first) || leaf.is(&second);
+        let sign = match () {
+            _ if !is_one(&equal) && !is_real => return None,
+            _ if less.is(&second) && greater.is(&first) => -1,
+            _ if less.is(&first) && greater.is(&second) => 1,
+            _ if is_real => {
+                let apart = self.minus(first, second);
+                let is_same = equal.is(&less) || self.proportion(self.minus(equal, less), apart).is_some();
+                if is_same { self.proportion(self.minus(less, greater), apart)? } else { return None }
+            }
+            _ => return None,
+        };
+        Some((sign < 0, [less, greater]))
+    }
+
+    /// A product with a value that is one of some numbers.
+    pub(super) fn product_by_choice(&mut self, a: Cell, b: Cell) -> Option<Cell> {
+        let is_number = |cell: &Cell| {
+            let choices = self.table.choices.get(&cell.key());
+            choices.is_some_and(|choices| choices.leaves.iter().all(|leaf| leaf.is_constant))
+        };
+        if !is_number(&a) && !is_number(&b) {
+            return None;
+        }
+        let product = self.by_choice(&[a, b], &[], |this, of| this.mul(of[0], of[1]))?;
+        Some(self.as_extreme(true, product))
+    }
+
+    fn minus(&self, a: Cell, b: Cell) -> Cell {
+        self.add(a, self.neg(b))
+    }
+
+    /// The sign of the number that one value is times another one, if that is a fraction of small numbers.
+    fn proportion(&self, a: Cell, b: Cell) -> Option<i32> {
+        let p = self.field.p;
+        let ratio = field::mul(a.u, field::inverse(b.u, R)?, R);
+        let (numerator, denominator) = field::fraction(ratio, R)?;
+        let in_field = |n: i64| i128::from(n).rem_euclid(i128::from(p)) as u64;
+        let is_so = field::mul(in_field(denominator), a.v, p) == field::mul(in_field(numerator), b.v, p);
+        (is_so && numerator != 0).then_some(if numerator > 0 { 1 } else { -1 })
+    }
+
     /// A function of conditions alone.
     pub(super) fn logic(&mut self, of: &[Cell], holds: impl Fn(&[bool]) -> bool) -> Option<Cell> {
-        self.by_choice(of, &[true, true], |this, of| {
+        self.by_choice(of, &[true; 4], |this, of| {
             let bits: Vec<bool> = of.iter().map(|cell| cell.u != 0).collect();
             this.integer(holds(&bits).into())
         })

@@ -70,6 +70,18 @@ pub(super) fn inverse(a: u64, modulus: u64) -> Option<u64> {
     (old.0 == 1).then(|| old.1.rem_euclid(i128::from(modulus)) as u64)
 }
 
+/// The fraction of small numbers that an element stands for, if it does.
+pub(super) fn fraction(a: u64, modulus: u64) -> Option<(i64, i64)> {
+    const MOST: i128 = 1 << 24;
+    let (mut old, mut now) = ((i128::from(modulus), 0i128), (i128::from(a), 1i128));
+    while now.0 > MOST {
+        let quotient = old.0 / now.0;
+        (old, now) = (now, (old.0 - quotient * now.0, old.1 - quotient * now.1));
+    }
+    let (numerator, denominator) = if now.1 < 0 { (-now.0, -now.1) } else { now };
+    (denominator > 0 && denominator <= MOST).then_some((numerator as i64, denominator as i64))
+}
+
 impl Field {
     /// The fields for graphs with sines and cosines, or for those without.
     pub(super) fn new(turns: bool) -> Field {
@@ -182,6 +194,16 @@ mod tests {
             let (both, _) = field.turn(add(a, b, R)).unwrap();
             assert_eq!(both, add(mul(c, d, field.p), neg(mul(s, t, field.p), field.p), field.p));
         }
+    }
+
+    #[test]
+    fn fractions_of_small_numbers_are_recognised() {
+        for (numerator, denominator) in [(1i64, 1i64), (-2, 1), (99, 100), (-1, 3), (7, 4096)] {
+            let in_field = |n: i64| i128::from(n).rem_euclid(i128::from(R)) as u64;
+            let quotient = mul(in_field(numerator), inverse(in_field(denominator), R).unwrap(), R);
+            assert_eq!(fraction(quotient, R), Some((numerator, denominator)));
+        }
+        assert!(samples(R).filter(|&a| fraction(a, R).is_some()).count() < 40);
     }
 
     #[test]

@@ -17,6 +17,16 @@
 //! both are undefined in the same places: the argument of each logarithm, root and quotient takes, for each element, every
 //! sign in some trial that its bounds in either graph leave open ([`Table::uncovered`](cell::Table::uncovered)).
 //!
+//! # Choices
+//!
+//! Unless one of two values is no number, they are equal, or the first is less, or greater. So a comparison is a function of
+//! at most four conditions, and a value that is chosen by a few conditions is a table of what it is by their outcomes: equal
+//! tables are equal whatever the conditions are. A table over the comparison of two values that gives the larger of them, or
+//! of others whose difference is in proportion to theirs, is that maximum.
+//!
+//! An index selects one of some elements: `first + sum of [index = j] * (element j - first)`. That it lies in its range is
+//! what a graph requires that would raise otherwise; the graph after must not require more than the one before.
+//!
 //! # Premises
 //!
 //! Nothing overflows, inputs are finite, and constants are what they are [recognised](constant) as.
@@ -29,13 +39,13 @@
 //!
 //! # What it does not do
 //!
-//! Nothing is said of comparisons, and of casts to integers, whose arguments may be rounded otherwise: where one is made
-//! ([`decides_by_floats`](super::smooth::decides_by_floats)), the answer is open.
+//! Nothing is said of decisions whose arguments are rounded otherwise ([`worlds`]): they are other conditions.
 
 mod cell;
 mod constant;
 mod field;
 mod trial;
+mod worlds;
 
 use super::concrete::{Concrete, Scalar, cell as concrete_cell, decode};
 use super::domain::{Addend, Domain, Draw, MatmulSize, Operand, Outcome, Pointwise, RankReduce, Rounding};
@@ -45,9 +55,10 @@ use super::number::Number;
 use super::provenance::Provenance;
 use crate::graph::{Dtype, DtypeClass, NodeId};
 use crate::ops::{Binary, Reduce, Unary};
-use cell::{Algebra, Cell, Table};
+use cell::{Algebra, Cell, Selection, Table};
 use field::Field;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::cmp::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub use trial::{Alike, Likeness};
 
 /// Which laws hold.
@@ -70,6 +81,8 @@ struct Laws {
     casts: bool,
     /// Whether the numbers of integers select elements, although other numbers would select others.
     any_index: bool,
+    /// Whether floats may be infinite or no numbers.
+    nans: bool,
 }
 
 impl Laws {
@@ -88,10 +101,10 @@ impl Laws {
 #[derive(Debug)]
 pub(super) struct Fingerprints {
     laws: Laws,
-    field: Field,
+    field: Arc<Field>,
     numbers: Concrete,
     inputs: Inputs,
-    table: Mutex<Table>,
+    table: Arc<Mutex<Table>>,
 }
 
 /// What inputs hold.
@@ -195,7 +208,7 @@ fn is_exact(from: Dtype, to: Dtype) -> bool {
     }
 }
 
-/// Whether a function of integers is the same whether they wrap before it or after it.
+/// Whether a function of integers wraps as they do: the same whether they wrap before it or after it.
 fn is_ring_of_integers(function: Pointwise) -> bool {
     match function {
         Pointwise::Unary(op, _) => matches!(op, Unary::Neg | Unary::Square | Unary::BitwiseNot),
@@ -233,10 +246,10 @@ impl Fingerprints {
         let numbers = Concrete::of_trial(1);
         Fingerprints {
             laws,
-            field: Field::new(false),
+            field: Arc::new(Field::new(false)),
             numbers,
             inputs: Inputs::OfTrial,
-            table: Mutex::default(),
+            table: Arc::default(),
         }
     }
 
@@ -251,6 +264,7 @@ impl Fingerprints {
             choices: false,
             casts: false,
             any_index: true,
+            nans: false,
         })
     }
 
@@ -293,19 +307,39 @@ impl Fingerprints {
             return key;
         }
         let what = words(text("cast"), [to as u64, from.class() as u64]);
-        let algebra = self.algebra(table);
+        let mut algebra = self.algebra(table);
         let cell = algebra.cell(key);
-        let number = match is_float(from) || is_float(to) {
-            true => self.cast_number(cell.number, from, to),
-            false => cell.number,
-        };
+        if let Some(leaves) = algebra.leaves(&cell).filter(|leaves| !leaves.contains(&key)) {
+            // What is chosen is rounded, whatever that is.
+            let rounded: Vec<(u64, u64)> =
+                leaves.into_iter().map(|leaf| (leaf, self.rounded_once(table, leaf, from, to))).collect();
+            let mut algebra = self.algebra(table);
+            let of_leaf = |algebra: &mut Algebra, of: &[Cell]| {
+                let leaf = algebra.table.keep(of[0]);
+                let found = rounded.iter().find(|(known, _)| *known == leaf);
+                algebra.cell(found.map_or(leaf, |(_, rounded)| *rounded))
+            };
+            if let Some(chosen) = algebra.by_choice(&[cell], &[], of_leaf) {
+                let number = self.cast_number(cell.number, from, to);
+                return self.held(table, Cell { number, is_lost: cell.is_lost, ..chosen }, to);
+            }
+        }
+        let algebra = self.algebra(table);
+        let number = self.cast_number(cell.number, from, to);
+        if cell.known_integer().is_some_and(|known| number == known as f64) {
+            return self.held(table, cell, to);
+        }
         // A rounding keeps the order of numbers, and may make 0 of what is none.
         let low = if cell.low >= 0.0 && is_float(to) { 0.0 } else { f64::NEG_INFINITY };
         // What leaves the range of a dtype is no evidence.
         let leaves = cell.number.is_finite() && (!number.is_finite() || number == 0.0 && cell.number != 0.0);
         let rounded = Cell { low, number, is_lost: cell.is_lost || leaves, ..algebra.opaque(what, &[cell]) };
         let rounded = if cell.is_special() { cell } else { rounded };
-        self.held(algebra.table, rounded, to)
+        let held = self.held(algebra.table, rounded, to);
+        if from == to {
+            algebra.table.unwrapped.insert(held, cell);
+        }
+        held
     }
 
     fn cast_number(&self, x: f64, from: Dtype, to: Dtype) -> f64 {
@@ -388,6 +422,10 @@ impl Fingerprints {
             Unary::LogicalNot | Unary::BitwiseNot if dtype == Dtype::Bool && laws.choices => {
                 return algebra.logic(&[a], |of| !of[0]);
             }
+            Unary::LogicalNot if laws.choices && dtype.class() <= DtypeClass::Float => {
+                let zero = algebra.integer(0);
+                return self.compared(algebra, Binary::Eq, dtype, a, zero);
+            }
             Unary::BitwiseNot if dtype.class() == DtypeClass::Int && laws.choices => {
                 algebra.neg(algebra.add(a, one))
             }
@@ -397,8 +435,27 @@ impl Fingerprints {
                 let zero = algebra.integer(0);
                 algebra.extreme(true, is_real, &[a, zero])
             }
+            Unary::Relu if laws.choices && is_float(dtype) => {
+                let zero = algebra.integer(0);
+                return self.clamped(algebra, true, dtype, a, zero);
+            }
             Unary::Abs if are_sets => algebra.abs(is_real, a),
-            Unary::Isnan | Unary::Isinf if laws.recognises() => algebra.integer(0),
+            Unary::Isnan | Unary::Isinf if laws.choices && !laws.nans => algebra.integer(0),
+            Unary::Isnan if laws.choices && is_float(dtype) => {
+                let none = self.none(algebra, dtype, a);
+                return algebra.logic(&[none], |of| of[0]);
+            }
+            Unary::Sign if laws.choices && dtype.class() <= DtypeClass::Float => {
+                let zero = algebra.integer(0);
+                let above = self.compared(algebra, Binary::Gt, dtype, a, zero)?;
+                let below = self.compared(algebra, Binary::Lt, dtype, a, zero)?;
+                let otherwise = algebra.choice(below, algebra.integer(-1), zero, false);
+                algebra.choice(above, one, otherwise, false)
+            }
+            Unary::Square if laws.are_bits() && is_float(dtype) => {
+                let product = (Binary::Mul, one, Rounding::True);
+                return self.rounded_arithmetic(algebra, product, dtype, a, a);
+            }
             _ if laws.are_bits() && rounds(dtype) => return None,
             Unary::Square => algebra.square(a),
             Unary::Reciprocal if laws.quotients => algebra.inverse(a),
@@ -481,10 +538,11 @@ impl Fingerprints {
         (op, alpha, rounding): (Binary, Cell, Rounding),
         dtype: Dtype,
         [a, b]: [Cell; 2],
-        exponent: Option<Number>,
+        number: Option<Number>,
     ) -> Option<Cell> {
         let laws = self.laws;
         let is_bool = dtype == Dtype::Bool;
+        let one = algebra.integer(1);
         let are_sets = laws.zeros || laws.choices && !rounds(dtype);
         let is_real = laws.reals && is_float(dtype);
         Some(match op {
@@ -503,26 +561,55 @@ impl Fingerprints {
             Binary::Maximum | Binary::Minimum if a.is(&b) => a,
             Binary::Maximum | Binary::ClampMin if are_sets => algebra.extreme(true, is_real, &[a, b]),
             Binary::Minimum | Binary::ClampMax if are_sets => algebra.extreme(false, is_real, &[a, b]),
-            Binary::ThresholdBackward if laws.choices => {
-                let above = algebra.opaque(text("less"), &[alpha, b]);
-                let zero = algebra.integer(0);
-                algebra.choice(above, a, zero, false)
+            // Which of two zeros is the larger one depends on where they lie, unless one of them is a bound.
+            Binary::Maximum | Binary::Minimum | Binary::ClampMin | Binary::ClampMax
+                if laws.choices
+                    && is_float(dtype)
+                    && (!matches!(op, Binary::Maximum | Binary::Minimum)
+                        || b.known().is_some_and(|b| b != 0.0)) =>
+            {
+                return self.clamped(algebra, matches!(op, Binary::Maximum | Binary::ClampMin), dtype, a, b);
             }
             Binary::Lt | Binary::Gt | Binary::Le | Binary::Ge | Binary::Eq | Binary::Ne if laws.choices => {
                 return self.compared(algebra, op, dtype, a, b);
             }
+            // So PyTorch computes squares and cubes (ATen/native/cpu/PowKernel.cpp).
+            Binary::Pow
+                if laws.are_bits() && is_float(dtype) && number.is_some_and(|n| n.is(2) || n.is(3)) =>
+            {
+                let product = (Binary::Mul, one, Rounding::True);
+                let square = self.rounded_arithmetic(algebra, product, dtype, a, a)?;
+                match number.is_some_and(|n| n.is(2)) {
+                    true => square,
+                    false => self.rounded_arithmetic(algebra, product, dtype, square, a)?,
+                }
+            }
             _ if laws.are_bits() && rounds(dtype) => {
                 return self.rounded_arithmetic(algebra, (op, alpha, rounding), dtype, a, b);
             }
-            Binary::Add => algebra.add(a, algebra.mul(alpha, b)),
-            Binary::Sub => algebra.add(a, algebra.neg(algebra.mul(alpha, b))),
-            Binary::Mul if is_float(dtype) => algebra.product(a, b),
+            Binary::Add | Binary::Sub => {
+                let times = algebra.mul(alpha, b);
+                let added = if op == Binary::Sub { algebra.neg(times) } else { times };
+                let sum = algebra.add(a, added);
+                let is_one = alpha.is(&algebra.integer(1)) && dtype.class() == DtypeClass::Int;
+                let number = |cell: &Cell| if is_one { cell.known_integer() } else { None };
+                if let Some(number) = number(&b) {
+                    algebra.note_shift(&sum, &a, if op == Binary::Sub { -number } else { number });
+                } else if let Some(number) = number(&a).filter(|_| op == Binary::Add) {
+                    algebra.note_shift(&sum, &b, number);
+                }
+                sum
+            }
+            Binary::Mul if is_float(dtype) => {
+                let chosen = if laws.choices { algebra.product_by_choice(a, b) } else { None };
+                chosen.unwrap_or_else(|| algebra.product(a, b))
+            }
             Binary::Mul => algebra.mul(a, b),
             Binary::Div if rounding == Rounding::True && (laws.quotients || b.is_constant && b.u != 0) => {
                 algebra.times_inverse(a, b)
             }
-            Binary::Pow if is_float(dtype) || exponent.is_some_and(|n| n.int().is_some_and(|n| n >= 0)) => {
-                return self.power(algebra, a, exponent?);
+            Binary::Pow if is_float(dtype) || number.is_some_and(|n| n.int().is_some_and(|n| n >= 0)) => {
+                return self.power(algebra, a, number?);
             }
             Binary::BitwiseAnd | Binary::BitwiseOr | Binary::BitwiseXor if laws.choices => {
                 algebra.unordered(words(text("bits"), [op as u64, dtype as u64]), &[a, b])
@@ -531,23 +618,107 @@ impl Fingerprints {
         })
     }
 
-    /// A comparison is a condition: that one element is less than another one, or at most as large, or equal. Of integers one
-    /// of the first two is enough.
+    /// A comparison. Unless one of both is no number, they are equal, or one of them is less: so a comparison is a function
+    /// of four conditions.
     fn compared(&self, algebra: &mut Algebra, op: Binary, dtype: Dtype, a: Cell, b: Cell) -> Option<Cell> {
-        let (is_less, is_negated, [a, b]) = match op {
-            Binary::Lt => (true, false, [a, b]),
-            Binary::Gt => (true, false, [b, a]),
-            Binary::Le if is_float(dtype) => (false, false, [a, b]),
-            Binary::Ge if is_float(dtype) => (false, false, [b, a]),
-            Binary::Le => (true, true, [b, a]),
-            Binary::Ge => (true, true, [a, b]),
-            _ => {
-                let equal = algebra.unordered(text("equal"), &[a, b]);
-                return algebra.logic(&[equal], |of| of[0] == (op == Binary::Eq));
+        let is_turned = (b.u, b.v) < (a.u, a.v);
+        let [a, b] = if is_turned { [b, a] } else { [a, b] };
+        let holds = |outcome: Option<Ordering>| {
+            let outcome = if is_turned { outcome.map(Ordering::reverse) } else { outcome };
+            match op {
+                Binary::Lt => outcome == Some(Ordering::Less),
+                Binary::Gt => outcome == Some(Ordering::Greater),
+                Binary::Le => matches!(outcome, Some(Ordering::Less | Ordering::Equal)),
+                Binary::Ge => matches!(outcome, Some(Ordering::Greater | Ordering::Equal)),
+                Binary::Eq => outcome == Some(Ordering::Equal),
+                _ => outcome != Some(Ordering::Equal),
             }
         };
-        let condition = algebra.opaque(text(if is_less { "less" } else { "at most" }), &[a, b]);
-        algebra.logic(&[condition], |of| of[0] != is_negated)
+        let (no, yes) = (algebra.integer(0), algebra.integer(1));
+        if let Some((x, y)) = a.known().zip(b.known()) {
+            return Some(if holds(x.partial_cmp(&y)) { yes } else { no });
+        }
+        let none = [self.none(algebra, dtype, a), self.none(algebra, dtype, b)];
+        let [equal, less] = algebra.comparison(dtype, a, b);
+        algebra.logic(&[none[0], none[1], equal, less], |of| {
+            holds(match *of {
+                [false, false, true, _] => Some(Ordering::Equal),
+                [false, false, false, true] => Some(Ordering::Less),
+                [false, false, false, false] => Some(Ordering::Greater),
+                _ => None,
+            })
+        })
+    }
+
+    /// Whether a value is no number.
+    fn none(&self, algebra: &mut Algebra, dtype: Dtype, a: Cell) -> Cell {
+        match self.laws.nans && rounds(dtype) && a.known().is_none() {
+            true if a.is_constant && a.number.is_nan() && !a.is_lost => algebra.integer(1),
+            true => algebra.none(a),
+            false => algebra.integer(0),
+        }
+    }
+
+    /// At least or at most a bound: of zeros of either sign, the value.
+    fn clamped(
+        &self,
+        algebra: &mut Algebra,
+        is_least: bool,
+        dtype: Dtype,
+        a: Cell,
+        bound: Cell,
+    ) -> Option<Cell> {
+        bound.known()?;
+        let beyond = if is_least { Binary::Lt } else { Binary::Gt };
+        let is_beyond = self.compared(algebra, beyond, dtype, a, bound)?;
+        Some(algebra.choice(is_beyond, bound, a, false))
+    }
+
+    /// Which of some elements an index selects. `from_end`: one that is negative counts from the end.
+    fn selected(&self, algebra: &mut Algebra, index: Cell, from_end: bool, of: &[Cell]) -> Cell {
+        let Some(first) = of.first() else { return algebra.pole() };
+        let count = of.len() as i64;
+        if let Some(known) = index.known_integer() {
+            return of[known.rem_euclid(count) as usize];
+        }
+        let is_at = |algebra: &mut Algebra, j: i64| {
+            let names = [Some(j), from_end.then_some(j - count)];
+            names.into_iter().flatten().fold(algebra.integer(0), |any, name| {
+                let name = algebra.integer(name.into());
+                let is_named = self.compared(algebra, Binary::Eq, Dtype::I64, index, name);
+                algebra.add(any, is_named.unwrap_or(name))
+            })
+        };
+        let others: Vec<i64> = (1..count).filter(|&j| !of[j as usize].is(first)).collect();
+        // One element, or another one wherever else the index points.
+        let alone = match others.as_slice() {
+            [] => return *first,
+            &[alone] => Some((is_at(algebra, alone), of[alone as usize], *first)),
+            all if all.len() as i64 == count - 1 && all.iter().all(|&j| of[j as usize].is(&of[1])) => {
+                let is_other = (1..count).fold(algebra.integer(0), |any, j| {
+                    let is_at = is_at(algebra, j);
+                    algebra.add(any, is_at)
+                });
+                let is_first = algebra.add(algebra.integer(1), algebra.neg(is_other));
+                Some((is_first, *first, of[1]))
+            }
+            _ => None,
+        };
+        if let Some((is_there, yes, no)) = alone {
+            return algebra.choice(
+                Cell { low: 0.0, high: 1.0, is_constant: false, ..is_there },
+                yes,
+                no,
+                false,
+            );
+        }
+        let mut chosen = *first;
+        for j in others {
+            let is_at = is_at(algebra, j);
+            let other = algebra.mul(is_at, algebra.add(of[j as usize], algebra.neg(*first)));
+            chosen = algebra.add(chosen, other);
+        }
+        chosen
     }
 
     /// Arithmetic of floats, rounded: a function of both operands in either order, with the laws of signs, of 0, 1 and powers
@@ -575,11 +746,29 @@ impl Fingerprints {
             return Some(b);
         }
         let is_one = alpha.is(&algebra.integer(1));
+        if is_one && let Some(known) = self.of_known(algebra, (op, rounding), dtype, [a, b]) {
+            return Some(known);
+        }
         match op {
             Binary::Add if is_one => Some(algebra.unordered(what("sum"), &[a, b])),
             Binary::Sub if is_one => Some(algebra.unordered(what("sum"), &[a, algebra.turned_sign(b)])),
             Binary::Mul => {
-                Some(self.signed(algebra, &[a, b], |algebra, of| algebra.unordered(what("product"), of)))
+                // What was multiplied by 0 stays what it is.
+                let keeps = |cell: &Cell| {
+                    number(cell).is_some_and(|n| n.float().is_sign_positive() && n.float().is_finite())
+                };
+                for (factor, of) in [(a, b), (b, a)] {
+                    if keeps(&factor) && algebra.table.zeros.contains(&(of.u, of.v)) {
+                        return Some(of);
+                    }
+                }
+                let product =
+                    self.signed(algebra, &[a, b], |algebra, of| algebra.unordered(what("product"), of));
+                if [a, b].iter().any(|cell| number(cell).is_some_and(|n| n.float() == 0.0)) {
+                    let other = algebra.neg(product);
+                    algebra.table.zeros.extend([(product.u, product.v), (other.u, other.v)]);
+                }
+                Some(product)
             }
             Binary::Div if rounding == Rounding::True => {
                 // Half of it is a product by half.
@@ -596,6 +785,29 @@ impl Fingerprints {
             }
             _ => None,
         }
+    }
+
+    /// What arithmetic makes of two numbers that are known.
+    fn of_known(
+        &self,
+        algebra: &mut Algebra,
+        (op, rounding): (Binary, Rounding),
+        dtype: Dtype,
+        of: [Cell; 2],
+    ) -> Option<Cell> {
+        if !matches!(op, Binary::Add | Binary::Sub | Binary::Mul | Binary::Div) || !is_float(dtype) {
+            return None;
+        }
+        let held = |cell: Cell| {
+            let known = cell.known()?;
+            let held = concrete_cell(Number::Float(known), dtype);
+            (number_of(held, dtype).to_bits() == known.to_bits()).then_some(held)
+        };
+        let [x, y] = [[held(of[0])?], [held(of[1])?]];
+        let function = Pointwise::Binary(op, Number::Int(1), rounding);
+        let operands = [Operand::Cells(&x), Operand::Cells(&y)];
+        let computed = self.numbers.pointwise(function, dtype, &operands, 1).ok()?;
+        Some(algebra.exact_float(number_of(*computed.first()?, dtype)))
     }
 
     /// A function that changes its sign with each operand.
@@ -682,11 +894,13 @@ impl Fingerprints {
             }
             Reduce::Prod => run.iter().fold(algebra.integer(1), |product, &cell| algebra.mul(product, cell)),
             _ if run.len() == 1 => run[0],
+            Reduce::Amax if dtype == Dtype::Bool => folded_conditions(algebra, Reduce::Any, run),
+            Reduce::Amin if dtype == Dtype::Bool => folded_conditions(algebra, Reduce::All, run),
             Reduce::Amax | Reduce::Amin if laws.zeros || laws.choices && !rounds(dtype) => {
                 let cell = algebra.extreme(op == Reduce::Amax, laws.reals && is_float(dtype), run);
                 return self.chosen(algebra, cell, number, run);
             }
-            Reduce::Any | Reduce::All => algebra.unordered(words(text("reduce"), [op as u64]), run),
+            Reduce::Any | Reduce::All if laws.choices => folded_conditions(algebra, op, run),
             _ => algebra.opaque(words(text("reduce"), [op as u64]), run),
         };
         self.settled(
@@ -697,6 +911,17 @@ impl Fingerprints {
             matches!(op, Reduce::Sum | Reduce::Mean | Reduce::Prod),
         )
     }
+}
+
+/// Whether any or all of some conditions hold.
+fn folded_conditions(algebra: &mut Algebra, op: Reduce, run: &[Cell]) -> Cell {
+    let not = |algebra: &mut Algebra, of: Cell| algebra.logic(&[of], |of| !of[0]).unwrap_or(of);
+    if op == Reduce::Any {
+        return algebra.any(run);
+    }
+    let others: Vec<Cell> = run.iter().map(|&cell| not(algebra, cell)).collect();
+    let any = algebra.any(&others);
+    not(algebra, any)
 }
 
 impl Domain for Fingerprints {
@@ -769,6 +994,19 @@ impl Domain for Fingerprints {
         };
         let mut cast = |key: u64| {
             let key = leaving(table, key);
+            if self.laws.choices && to == Dtype::Bool {
+                let mut algebra = self.algebra(table);
+                let (cell, zero) = (algebra.cell(key), algebra.integer(0));
+                if let Some(is_not_zero) = self.compared(&mut algebra, Binary::Ne, from, cell, zero) {
+                    let number = self.cast_number(cell.number, from, to);
+                    let condition =
+                        Cell { number, is_lost: cell.is_lost, low: 0.0, high: 1.0, ..is_not_zero };
+                    return self.held(table, condition, to);
+                }
+            }
+            if from == Dtype::Bool {
+                self.algebra(table).note_condition(key);
+            }
             if !is_exact(from, to) {
                 return self.rounded(table, key, from, to);
             }
@@ -795,6 +1033,60 @@ impl Domain for Fingerprints {
             ((cell.is_constant || self.laws.any_index) && !cell.is_lost).then_some(cell.number as i64)
         };
         cells.iter().map(of).collect()
+    }
+
+    fn indices(&self, cells: &[u64], dtype: Dtype) -> Option<Vec<(i64, bool)>> {
+        if dtype.class() != DtypeClass::Int || dtype == Dtype::U8 {
+            return None;
+        }
+        let table = &mut *self.table();
+        let algebra = self.algebra(table);
+        let of = |&key: &u64| {
+            let cell = algebra.cell(key);
+            let is_open = !cell.is_constant && !self.laws.any_index;
+            (!cell.is_lost).then_some((cell.number as i64, is_open))
+        };
+        cells.iter().map(of).collect()
+    }
+
+    fn by_index(&self, index: u64, from_end: bool, dtype: Dtype, of: &[u64]) -> u64 {
+        let table = &mut *self.table();
+        let mut algebra = self.algebra(table);
+        let index = algebra.cell(index);
+        let count = of.len() as i64;
+        algebra.note_range(&index, if from_end { -count } else { 0 }, count);
+        let cells: Vec<Cell> = of.iter().map(|&key| algebra.cell(key)).collect();
+        let Some(first) = cells.first().copied() else { return algebra.pole().u };
+        // What selects may itself be chosen.
+        let select = |algebra: &mut Algebra, of: &[Cell]| self.selected(algebra, of[0], from_end, &cells);
+        let by_choice = algebra.by_choice(&[index], &[], select);
+        let chosen = by_choice.unwrap_or_else(|| {
+            let selected = self.selected(&mut algebra, index, from_end, &cells);
+            algebra.note_selection(&selected, Selection { index, from_end, of: cells.clone() });
+            selected
+        });
+        let bound = |f: fn(f64, f64) -> f64, part: fn(&Cell) -> f64| {
+            cells.iter().map(part).reduce(f).unwrap_or(f64::NAN)
+        };
+        let at = (index.number as i64).rem_euclid(cells.len() as i64) as usize;
+        let cell = Cell {
+            low: bound(f64::min, |cell| cell.low),
+            high: bound(f64::max, |cell| cell.high),
+            is_not_zero: cells.iter().all(|cell| cell.is_not_zero),
+            is_constant: false,
+            exponential: 0,
+            ..chosen
+        };
+        let with_index: Vec<Cell> = cells.iter().copied().chain([index]).collect();
+        let cell = if chosen.is(&first) {
+            first
+        } else {
+            self.chosen(&algebra, cell, cells[at].number, &with_index)
+        };
+        match of.iter().all(|&key| algebra.table.exact.contains(&(key, dtype))) {
+            true => self.held(algebra.table, cell, dtype),
+            false => algebra.table.keep(cell),
+        }
     }
 
     fn pointwise(
@@ -841,7 +1133,7 @@ impl Domain for Fingerprints {
             Pointwise::Binary(_, alpha, _) => self.scalar(&mut algebra, alpha, dtype),
             _ => algebra.integer(1),
         };
-        let exponent = match operands {
+        let number_given = match operands {
             [_, Operand::Number(n)] => Some(*n),
             _ => None,
         };
@@ -868,13 +1160,18 @@ impl Domain for Fingerprints {
             let law = |algebra: &mut Algebra, of: &[Cell]| match (function, of) {
                 (Pointwise::Unary(op, tanh), &[a]) => self.unary(algebra, op, tanh, dtype, a),
                 (Pointwise::Binary(op, _, rounding), &[a, b]) => {
-                    self.binary(algebra, (op, alpha, rounding), dtype, [a, b], exponent)
+                    self.binary(algebra, (op, alpha, rounding), dtype, [a, b], number_given)
                 }
                 (Pointwise::Fma, &[a, b, c]) if self.laws.reals => Some(algebra.add(algebra.mul(a, b), c)),
                 (Pointwise::Where, &[condition, yes, no]) => {
                     let is_one = yes.is(&no);
-                    (self.laws.choices || is_one)
-                        .then(|| algebra.choice(condition, yes, no, dtype == Dtype::Bool))
+                    let are_sets = self.laws.zeros || self.laws.choices && !rounds(dtype);
+                    let is_real = self.laws.reals && is_float(dtype);
+                    if !self.laws.choices && !is_one {
+                        return None;
+                    }
+                    let chosen = algebra.choice(condition, yes, no, dtype == Dtype::Bool);
+                    Some(if are_sets { algebra.as_extreme(is_real, chosen) } else { chosen })
                 }
                 _ => None,
             };
@@ -892,22 +1189,43 @@ impl Domain for Fingerprints {
             let is_abs = matches!(function, Pointwise::Unary(Unary::Abs, _));
             let wraps = out.class() == DtypeClass::Int && (is_abs || !is_choice);
             // A function of what is chosen is chosen among what it gives.
-            let pulls =
-                self.laws.are_bits() && function != Pointwise::Where && ![dtype, out].contains(&Dtype::Bool);
+            let pulls = self.laws.are_bits() && function != Pointwise::Where && dtype != Dtype::Bool;
             let pulled = match pulls {
                 true => algebra.by_choice(&of_element, &[], |algebra, of| {
                     law(algebra, of).unwrap_or_else(|| drawn(algebra, of))
                 }),
                 false => None,
             };
-            let computed = pulled.or_else(|| law(&mut algebra, &of_element));
+            let selected = if self.laws.choices {
+                algebra.by_selection(&of_element, |algebra, of| {
+                    law(algebra, of).unwrap_or_else(|| drawn(algebra, of))
+                })
+            } else {
+                None
+            };
+            let selected = selected.map(|selection| {
+                let selected =
+                    self.selected(&mut algebra, selection.index, selection.from_end, &selection.of);
+                algebra.note_selection(&selected, selection);
+                selected
+            });
+            let computed = pulled.or(selected).or_else(|| law(&mut algebra, &of_element));
             let is_computed = computed.is_some();
             let cell = computed.unwrap_or_else(|| drawn(&mut algebra, &of_element));
             let cell = match is_choice {
                 true => self.chosen(&algebra, cell, number, &of_element),
                 false => self.settled(&mut algebra, cell, number, &of_element, ring),
             };
+            let is_known = !rounds(dtype)
+                && !rounds(out)
+                && of_element.iter().all(|cell| cell.known_integer().is_some())
+                && number.abs() < 2f64.powi(53);
             let cell = match out {
+                _ if is_known
+                    && (!is_ring_of_integers(function) || cell.is(&algebra.integer(number as i128))) =>
+                {
+                    algebra.integer(number as i128)
+                }
                 Dtype::Bool => Cell { low: 0.0, high: 1.0, ..cell },
                 _ if wraps => unbounded(cell),
                 _ => cell,
@@ -1010,6 +1328,7 @@ impl Domain for Fingerprints {
                 self.scalar(&mut algebra, addend.alpha, dtype),
             )
         });
+        let is_drawn = self.laws.are_bits() && rounds(dtype);
         let mut products = Vec::with_capacity(batch * m * n);
         for at in 0..batch * m * n {
             algebra.table.element = at;
@@ -1018,7 +1337,9 @@ impl Domain for Fingerprints {
             let mut of = Vec::with_capacity(2 * k + 3);
             for l in 0..k {
                 let (x, y) = (a[(p * m + i) * k + l], b[(p * k + l) * n + j]);
-                sum = algebra.add(sum, algebra.mul(x, y));
+                if !is_drawn {
+                    sum = algebra.add(sum, algebra.mul(x, y));
+                }
                 number += x.number * y.number;
                 of.extend([x, y]);
             }
@@ -1031,7 +1352,6 @@ impl Domain for Fingerprints {
                 number = alpha.number * number + if is_read { beta.number * bias.number } else { 0.0 };
                 of.extend([*alpha, *beta].into_iter().chain(is_read.then_some(*bias)));
             }
-            let is_drawn = self.laws.are_bits() && rounds(dtype);
             if is_drawn {
                 sum = algebra.opaque(words(text("dot product"), [dtype as u64, out as u64, k as u64]), &of);
             }

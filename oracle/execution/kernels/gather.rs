@@ -1,12 +1,14 @@
 //! Movement by indices that are themselves tensors.
 //!
-//! Where a domain does not know its integers (Terms), the operator is an uninterpreted function of its inputs.
+//! Where a domain does not know its integers (Terms), the operator is an uninterpreted function of its inputs. One that
+//! knows them, and for which they might have been others, chooses among all elements that they might select
+//! ([`Domain::by_index`](super::super::domain::Domain::by_index)).
 //! An index outside its dimension is taken modulo the size: PyTorch would raise, but the oracle's inputs are
 //! arbitrary, and what matters is that the same index selects the same element before and after a pass. Where the index
 //! is computed from constants alone, it raises here too.
 
 use super::super::block::{Block, Mark, joined, whole};
-use super::super::domain::{Operand, Outcome, Pointwise, Rounding, raise};
+use super::super::domain::{Domain, Operand, Outcome, Pointwise, Rounding, raise};
 use super::super::layout::{self, Dims, Window};
 use super::super::number::Number;
 use super::super::program::{Program, Step};
@@ -16,9 +18,14 @@ use super::moves::pick;
 use crate::graph::{Dtype, NodeId, Value};
 use crate::ops::{Binary, Move};
 
+/// Elements that open indices may select, at most.
+const MOST_ALTERNATIVES: usize = 1 << 18;
+
 /// Integers of an index tensor, with its poison.
 struct Indices {
     at: Vec<i64>,
+    /// The cells of those that might be others; empty where none might.
+    open: Vec<Option<u64>>,
     poison: Vec<bool>,
     /// The node that gives them; `None` for the places of a mask.
     node: Option<NodeId>,
@@ -34,11 +41,18 @@ enum Negative {
 }
 
 impl Indices {
+    /// The index `k` of a dimension, where it might be another one.
+    fn open(&self, k: usize, size: i64, stride: usize, negative: Negative) -> Option<Open> {
+        let index = self.open.get(k).copied().flatten()?;
+        Some(Open { index, at: wrap(self.at[k], size), size: usize::try_from(size).ok()?, stride, negative })
+    }
+
     /// Raises where an index that is computed from constants lies outside a dimension. Where another one does, gives the
     /// node that it comes from.
     fn check(&self, program: &Program, negative: Negative, size: i64) -> Outcome<Option<NodeId>> {
         let least = if negative == Negative::FromEnd { -size } else { 0 };
-        let is_known = |&(k, _): &(usize, &i64)| self.poison.get(k) != Some(&true);
+        let is_open = |k: usize| self.open.get(k).is_some_and(Option::is_some);
+        let is_known = |&(k, _): &(usize, &i64)| self.poison.get(k) != Some(&true) && !is_open(k);
         let mut known = self.at.iter().enumerate().filter(is_known);
         match known.find(|&(_, &index)| index < least || index >= size) {
             Some((_, index)) if self.node.is_some_and(|node| program.is_constant(node)) => {
@@ -56,9 +70,23 @@ struct Given {
     node: Option<NodeId>,
 }
 
+/// An index that might be another one, and what that would change.
+#[derive(Clone, Copy)]
+struct Open {
+    index: u64,
+    /// The position in its dimension.
+    at: usize,
+    /// The dimension's size, and the elements from one position to the next.
+    size: usize,
+    stride: usize,
+    negative: Negative,
+}
+
 /// Which element of the source each element of a result is, and which of them follow from a poison index.
 struct Choice {
     positions: Vec<usize>,
+    /// For each of these the indices that might be others; empty where none might.
+    open: Vec<Vec<Open>>,
     poison: Vec<bool>,
     shape: Dims,
 }
@@ -81,8 +109,10 @@ impl<'a> Rank<'a> {
                     }
                 };
                 match choice {
-                    None => None,
-                    Some(choice) => Some(self.take(node, step, &x, &choice)?),
+                    Some(choice) if self.is_choosable(&x, &choice, 1)? => {
+                        Some(self.take(node, step, &x, &choice)?)
+                    }
+                    _ => None,
                 }
             }
             _ => self.placed(node, step, movement)?,
@@ -96,9 +126,68 @@ impl<'a> Rank<'a> {
     fn take(&mut self, node: NodeId, step: &Step, x: &Window, choice: &Choice) -> Outcome<Item> {
         let block = self.moved(x, x.dtype)?;
         let per = block.per_element(x.dtype);
-        let mut block = pick(&block, per, &choice.positions);
+        let mut block = match choice.open.is_empty() {
+            true => pick(&block, per, &choice.positions),
+            false => {
+                let cells = joined(self.domain, block.cells, block.grain, whole(x.dtype));
+                let each = choice.positions.iter().zip(&choice.open);
+                let cells = each.map(|(&at, open)| self.chosen(x.dtype, at, open, &|at| cells[at])).collect();
+                Block { cells, marks: Vec::new(), grain: whole(x.dtype) }
+            }
+        };
         poison_elements(&mut block, per, &choice.poison);
         self.deliver(node, step, choice.shape, None, x.dtype, block)
+    }
+
+    /// The element at a position, or at another one where an index is open.
+    fn chosen(&self, dtype: Dtype, position: usize, open: &[Open], cell: &dyn Fn(usize) -> u64) -> u64 {
+        let Some((first, rest)) = open.split_first() else { return cell(position) };
+        let start = position - first.at * first.stride;
+        let others: Vec<u64> =
+            (0..first.size).map(|j| self.chosen(dtype, start + j * first.stride, rest, cell)).collect();
+        self.domain.by_index(first.index, first.negative == Negative::FromEnd, dtype, &others)
+    }
+
+    /// Replaces the element that open indices name, wherever that may be.
+    fn spread(
+        &self,
+        cells: &mut [u64],
+        position: usize,
+        open: &[Open],
+        new: &mut dyn FnMut(&dyn Domain, u64) -> Outcome<u64>,
+        dtype: Dtype,
+    ) -> Outcome<()> {
+        let places = open.iter().map(|open| open.size).product::<usize>();
+        for place in 0..places {
+            // The place as a position along each dimension.
+            let mut rest = place;
+            let digit = |open: &Open| {
+                let digit = rest % open.size;
+                rest /= open.size;
+                digit
+            };
+            let digits: Vec<usize> = open.iter().map(digit).collect();
+            let each = || open.iter().zip(&digits);
+            let start = position - open.iter().map(|open| open.at * open.stride).sum::<usize>();
+            let to = start + each().map(|(open, digit)| digit * open.stride).sum::<usize>();
+            let old = cells[to];
+            let replaced = new(self.domain, old)?;
+            cells[to] = each().rev().fold(replaced, |replaced, (open, &digit)| {
+                let others: Vec<u64> =
+                    (0..open.size).map(|j| if j == digit { replaced } else { old }).collect();
+                self.domain.by_index(open.index, open.negative == Negative::FromEnd, dtype, &others)
+            });
+        }
+        Ok(())
+    }
+
+    /// Whether there is room for all elements that open indices may select, each of which is one known cell.
+    fn is_choosable(&mut self, x: &Window, choice: &Choice, times: usize) -> Outcome<bool> {
+        let alternatives = |open: &Vec<Open>| open.iter().map(|open| open.size).product::<usize>();
+        let all = choice.open.iter().map(alternatives).fold(0, usize::saturating_add);
+        let is_known = self.memory.cells(self.domain, x)?.marks.iter().all(|&mark| mark == Mark::Known);
+        let is_one_cell = x.dtype.itemsize() <= 8;
+        Ok(all == 0 || all.saturating_mul(times) <= MOST_ALTERNATIVES && is_known && is_one_cell)
     }
 
     /// A tensor given as an index.
@@ -111,8 +200,12 @@ impl<'a> Rank<'a> {
     fn integers(&mut self, index: &Given) -> Outcome<Option<Indices>> {
         let domain = self.domain;
         let elements = self.elements(&index.window)?;
-        let at = domain.integers(&elements.cells, index.window.dtype);
-        Ok(at.map(|at| Indices { at, poison: elements.poison, node: index.node }))
+        let Some(at) = domain.indices(&elements.cells, index.window.dtype) else { return Ok(None) };
+        let is_open = at.iter().any(|(_, is_open)| *is_open);
+        let cells = at.iter().zip(elements.cells.iter());
+        let open = cells.filter(|_| is_open).map(|((_, is_open), &cell)| is_open.then_some(cell)).collect();
+        let at = at.into_iter().map(|(at, _)| at).collect();
+        Ok(Some(Indices { at, open, poison: elements.poison, node: index.node }))
     }
 
     /// `index_select`: the index is a vector or one number, and a tensor without dimensions has one element.
@@ -134,7 +227,7 @@ impl<'a> Rank<'a> {
             return Err(raise!("{count} elements of a tensor without dimensions"));
         }
         let Some(indices) = self.integers(&given)? else { return Ok(None) };
-        Ok(Some(Choice { positions: vec![0], poison: indices.poison, shape: x.shape }))
+        Ok(Some(Choice { positions: vec![0], open: Vec::new(), poison: indices.poison, shape: x.shape }))
     }
 
     /// `embedding`, and `index_select` of a vector: whole slices along a dimension, one per index.
@@ -153,11 +246,15 @@ impl<'a> Rank<'a> {
         }
         let outer = layout::numel(&x.shape[..at]).unwrap_or(0);
         let inner = layout::numel(&x.shape[at + 1..]).unwrap_or(0);
-        let mut choice = Choice { positions: Vec::with_capacity(count), poison: Vec::new(), shape };
+        let mut choice = Choice::with_capacity(count, shape);
         for row in 0..outer {
             for (k, &i) in indices.at.iter().enumerate() {
                 let start = (row * size as usize + wrap(i, size)) * inner;
                 choice.positions.extend(start..start + inner);
+                if !indices.open.is_empty() {
+                    let open = indices.open(k, size, inner, Negative::Outside);
+                    choice.open.extend(std::iter::repeat_n(Vec::from_iter(open), inner));
+                }
                 if !indices.poison.is_empty() {
                     choice.poison.extend(std::iter::repeat_n(indices.poison[k], inner));
                 }
@@ -183,7 +280,7 @@ impl<'a> Rank<'a> {
             big.len() == shape.len() && (0..shape.len()).all(|i| Some(i) == but || shape[i] <= big[i])
         };
         if shape.contains(&0) {
-            return Ok(Some(Choice { positions: Vec::new(), poison: Vec::new(), shape }));
+            return Ok(Some(Choice::with_capacity(0, shape)));
         }
         // A tensor without dimensions counts as one of a single element.
         let scalar = x.shape.is_empty() && shape.is_empty();
@@ -197,15 +294,20 @@ impl<'a> Rank<'a> {
         let outside = indices.check(self.program, Negative::Outside, size)?;
         self.outside = self.outside.or(outside);
         let strides = layout::contiguous(x.shape);
-        let mut positions = Vec::with_capacity(indices.at.len());
+        let mut choice = Choice::with_capacity(indices.at.len(), shape);
         for_each_index(shape, |k, position| {
             let mut from = 0i64;
             for (i, (&p, &stride)) in position.iter().zip(&strides[..]).enumerate() {
                 from += stride * if i == at { wrap(indices.at[k], x.shape[at]) as i64 } else { p };
             }
-            positions.push(from as usize);
+            choice.positions.push(from as usize);
+            if !indices.open.is_empty() {
+                let stride = strides.get(at).map_or(0, |&stride| stride as usize);
+                choice.open.push(Vec::from_iter(indices.open(k, size, stride, Negative::Outside)));
+            }
         });
-        Ok(Some(Choice { positions, poison: indices.poison, shape }))
+        choice.poison = indices.poison;
+        Ok(Some(choice))
     }
 
     /// `index`, `index_put`: index tensors for some dimensions, broadcast together; masks count as the indices
@@ -240,7 +342,7 @@ impl<'a> Rank<'a> {
             });
             for at in found {
                 let shape = Dims::default().with_pushed(at.len() as i64).unwrap_or_default();
-                by_dim.push(Some((Indices { at, poison: Vec::new(), node: None }, shape)));
+                by_dim.push(Some((Indices { at, open: Vec::new(), poison: Vec::new(), node: None }, shape)));
             }
         }
         if by_dim.len() > x.shape.len() {
@@ -278,16 +380,19 @@ impl<'a> Rank<'a> {
                 Some((i, indices, layout::broadcast_strides(shape, &layout::contiguous(*shape), common)?))
             })
             .collect();
-        let mut choice = Choice { positions: Vec::with_capacity(count), poison: Vec::new(), shape };
+        let mut choice = Choice::with_capacity(count, shape);
+        let is_open = shown.iter().any(|(_, indices, _)| !indices.open.is_empty());
         if shown.iter().any(|(_, indices, _)| !indices.poison.is_empty()) {
             choice.poison = vec![false; count];
         }
         for_each_index(shape, |k, position| {
             let inner = &position[before.len()..before.len() + common.len()];
             let mut from = 0i64;
+            let mut open = Vec::new();
             for (i, indices, steps) in &shown {
                 let at = inner.iter().zip(&steps[..]).map(|(p, s)| p * s).sum::<i64>() as usize;
                 from += strides[*i] * wrap(indices.at[at], x.shape[*i]) as i64;
+                open.extend(indices.open(at, x.shape[*i], strides[*i] as usize, Negative::FromEnd));
                 if indices.poison.get(at) == Some(&true) {
                     choice.poison[k] = true;
                 }
@@ -297,6 +402,7 @@ impl<'a> Rank<'a> {
                 from += strides[i] * p;
             }
             choice.positions.push(from as usize);
+            choice.open.extend(is_open.then_some(open));
         });
         Ok(Some(choice))
     }
@@ -315,7 +421,15 @@ impl<'a> Rank<'a> {
             Move::IndexPut => self.advanced(a, &x)?,
             _ => self.along(a, b, &x, source_window.map(|w| w.shape))?,
         };
-        let Some(choice) = choice else { return Ok(None) };
+        let Some(mut choice) = choice else { return Ok(None) };
+        // For each place that an index may name all others are kept.
+        let places = choice.open.iter().flatten().map(|open| open.size).max().unwrap_or(1);
+        if places == 1 {
+            choice.open.clear();
+        } else if !self.is_choosable(&x, &choice, places)? {
+            return Ok(None);
+        }
+        let is_open = places > 1;
         let mut values = match source_window {
             None => self.filled(self.number(source)?, x.dtype, choice.positions.len())?,
             Some(window) if movement == Move::IndexPut => self.moved_to(&window, choice.shape, x.dtype)?,
@@ -323,9 +437,9 @@ impl<'a> Rank<'a> {
             Some(window) => self.moved(&Window { shape: choice.shape, ..window }, x.dtype)?,
         };
         let mut target = self.moved(&x, x.dtype)?;
-        let grain = if accumulate { whole(x.dtype) } else { target.grain.min(values.grain) };
+        let grain = if accumulate || is_open { whole(x.dtype) } else { target.grain.min(values.grain) };
         for block in [&mut target, &mut values] {
-            if accumulate {
+            if accumulate || is_open {
                 let per = block.per_element(x.dtype).max(1);
                 let marks = block.marks.chunks(per).map(|m| m.iter().copied().find(|&m| m != Mark::Known));
                 block.marks = marks.map(|m| m.unwrap_or(Mark::Known)).collect();
@@ -344,7 +458,24 @@ impl<'a> Rank<'a> {
         let add = Pointwise::Binary(Binary::Add, Number::Int(1), Rounding::True);
         for (k, &position) in choice.positions.iter().enumerate() {
             let (to, from) = (position * per..(position + 1) * per, k * per..(k + 1) * per);
-            if accumulate {
+            if let Some(open) = choice.open.get(k) {
+                if values.marks.get(k).is_some_and(|&mark| mark != Mark::Known) {
+                    return Ok(None);
+                }
+                self.spread(
+                    &mut target.cells,
+                    position,
+                    open,
+                    &mut |domain, old| match accumulate {
+                        false => Ok(values.cells[k]),
+                        true => {
+                            let pair = [Operand::Cells(&[old]), Operand::Cells(&values.cells[k..=k])];
+                            Ok(domain.pointwise(add, x.dtype, &pair, 1)?[0])
+                        }
+                    },
+                    x.dtype,
+                )?;
+            } else if accumulate {
                 let pair =
                     [Operand::Cells(&target.cells[to.clone()]), Operand::Cells(&values.cells[from.clone()])];
                 let sum = self.domain.pointwise(add, x.dtype, &pair, 1)?;
@@ -364,6 +495,12 @@ impl<'a> Rank<'a> {
         }
         let strides = self.preserved_strides(&x, Value::None);
         self.deliver(node, step, x.shape, Some(strides), x.dtype, target).map(Some)
+    }
+}
+
+impl Choice {
+    fn with_capacity(count: usize, shape: Dims) -> Choice {
+        Choice { positions: Vec::with_capacity(count), open: Vec::new(), poison: Vec::new(), shape }
     }
 }
 

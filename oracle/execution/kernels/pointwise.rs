@@ -245,8 +245,7 @@ impl Rank<'_> {
         }
         match op {
             Binary::Rsub => (a, b, op) = (b, a, Binary::Sub),
-            Binary::ClampMin => op = Binary::Maximum,
-            Binary::ClampMax => op = Binary::Minimum,
+            Binary::ClampMin | Binary::ClampMax => op = clamping(op, b),
             Binary::FloorDivide => (op, rounding) = (Binary::Div, Rounding::Floor),
             Binary::Div => {
                 rounding = match self.text(fourth) {
@@ -356,11 +355,11 @@ impl Rank<'_> {
         let window = self.tensor(step.args[0])?;
         let mut participants = vec![Given::Tensor(window).participant()];
         let mut bounds = Vec::new();
-        for (value, op) in [(step.args[1], Binary::Maximum), (step.args[2], Binary::Minimum)] {
+        for (value, op) in [(step.args[1], Binary::ClampMin), (step.args[2], Binary::ClampMax)] {
             if value != Value::None {
                 let bound = self.given(value)?;
                 participants.push(bound.participant());
-                bounds.push((bound, op));
+                bounds.push((bound, clamping(op, bound)));
             }
         }
         if bounds.is_empty() {
@@ -515,6 +514,15 @@ impl Rank<'_> {
     }
 }
 
+/// What a clamp does with a bound: with a tensor what a maximum or a minimum does.
+fn clamping(op: Binary, bound: Given) -> Binary {
+    match (op, bound) {
+        (_, Given::Number(_)) => op,
+        (Binary::ClampMin, _) => Binary::Maximum,
+        _ => Binary::Minimum,
+    }
+}
+
 /// A bound of `clamp` in the dtype that it bounds. An integer bound beyond the far end excludes everything, which
 /// PyTorch refuses; beyond the near end it bounds nothing.
 fn bounding(bound: Given, dtype: Dtype, op: Binary) -> Outcome<Given> {
@@ -527,8 +535,8 @@ fn bounding(bound: Given, dtype: Dtype, op: Binary) -> Outcome<Given> {
     let x = number.float();
     match op {
         _ if (low..=high).contains(&x) || matches!(number, Number::Term(_)) => Ok(bound),
-        Binary::Maximum if x < low => Ok(Given::Number(Number::Int(low as i64))),
-        Binary::Minimum if x > high => Ok(Given::Number(Number::Int(high as i64))),
+        Binary::Maximum | Binary::ClampMin if x < low => Ok(Given::Number(Number::Int(low as i64))),
+        Binary::Minimum | Binary::ClampMax if x > high => Ok(Given::Number(Number::Int(high as i64))),
         _ => Err(refused()),
     }
 }
