@@ -27,6 +27,9 @@ const STARTS: [i64; 2] = [3, 7];
 /// Tensors of one list at most.
 const MOST_PIECES: usize = 128;
 
+/// Elements from which on graphs are looked at at small sizes first.
+const MANY_ELEMENTS: u64 = 1 << 14;
+
 /// Readings of numbers at most of which each is executed.
 const MOST_READINGS: usize = 16;
 
@@ -159,7 +162,7 @@ pub(super) fn differences_at_small_sizes(
         }
         let at = Evidence::new(before, None, after, evidence.policies.clone());
         if level >= Numerics::Reassociation {
-            likeness(&at, limit, level).filter(|(found, _)| found.alike == Alike::Apart)?;
+            likeness(&at, limit, level, true).filter(|(found, _)| found.alike == Alike::Apart)?;
         }
         let (results, _) = execute(&at, limit, question);
         let mut found = results.into_iter().find_map(|(_, result)| match result {
@@ -213,8 +216,15 @@ pub(super) fn execute_at_sizes(
     })
 }
 
-/// How alike both graphs are by the laws of a level. With why that says nothing, where sizes are symbolic, say.
-pub(super) fn likeness(evidence: &Evidence, limit: u64, level: Numerics) -> Option<(Likeness, Option<Open>)> {
+/// How alike both graphs are by the laws of a level. With why that says nothing, where sizes are symbolic, say. Graphs of
+/// many elements are looked at at small sizes first, and at their own if that says nothing and `is_asked` for more than a
+/// hint.
+pub(super) fn likeness(
+    evidence: &Evidence,
+    limit: u64,
+    level: Numerics,
+    is_asked: bool,
+) -> Option<(Likeness, Option<Open>)> {
     let ask = |evidence: &Evidence| {
         let options = options(evidence, limit);
         let prepared = Prepared::new(evidence).ok()?;
@@ -226,43 +236,72 @@ pub(super) fn likeness(evidence: &Evidence, limit: u64, level: Numerics) -> Opti
     if evidence.ranks.len() > 1 {
         return ask(evidence);
     }
-    let written = match level {
-        Numerics::Exact | Numerics::ZeroSign => None,
-        level => loosened::graphs(evidence, level.min(Numerics::Contraction)),
-    };
+    let written = if level >= Numerics::Contraction { loosened::written(evidence) } else { None };
     let own =
         written.as_ref().map(|[before, after]| Evidence::new(before, None, after, evidence.policies.clone()));
     let evidence = own.as_ref().unwrap_or(evidence);
-    match ask(evidence) {
-        // Roundings add up with sizes.
-        None if level < Numerics::Precision => smaller_likeness(evidence, ask),
-        found => found,
-    }
+    // Roundings add up with sizes.
+    let is_shrunk = level < Numerics::Precision && elements(evidence) > MANY_ELEMENTS;
+    let small = if is_shrunk { smaller_likeness(evidence, level, ask) } else { None };
+    small.or_else(|| if is_shrunk && !is_asked { None } else { ask(evidence) })
 }
 
-/// The same at small sizes, where both graphs are too large as they are: equal at two assignments of sizes, under one reading
-/// of the numbers that may be counts, where that proves it for all ([`shrink`](crate::analysis::shrink)).
+/// Elements of all tensors of both graphs on all ranks.
+fn elements(evidence: &Evidence) -> u64 {
+    let of = |side: &AnalyzedGraph| {
+        let graph = side.graph;
+        let outs = graph.ids().flat_map(|id| graph.tensors_of(graph.node(id).out));
+        let elements = outs.map(|tensor| graph.numel(graph.tensor(tensor)).map_or(0, i64::unsigned_abs));
+        elements.fold(0, u64::saturating_add)
+    };
+    let ranks = u64::from(evidence.before.graph.world.ranks.unwrap_or(1));
+    of(&evidence.before).saturating_add(of(&evidence.after)).saturating_mul(ranks)
+}
+
+/// The same at small sizes ([`shrink`](crate::analysis::shrink)). Equal at two assignments of sizes, under one reading of the
+/// numbers that may be counts, where that proves it for all; or apart under all of them, where no size is a coefficient.
 fn smaller_likeness(
     evidence: &Evidence,
+    level: Numerics,
     ask: impl Fn(&Evidence) -> Option<(Likeness, Option<Open>)>,
 ) -> Option<(Likeness, Option<Open>)> {
     let graphs = [evidence.before.graph, evidence.after.graph];
     if graphs.into_iter().any(is_unrolled) {
         return None;
     }
-    let [few, more] = STARTS.map(|start| shrink(&graphs, start).ok());
-    few?.iter().zip(&more?).find_map(|(few, more)| {
-        let at = |small: &Small| {
-            let [before, after] = small.graphs.as_slice() else { return None };
-            let small_evidence = Evidence::new(before, None, after, evidence.policies.clone());
-            ask(&small_evidence).filter(|(found, _)| small.is_uniform && found.alike == Alike::Same)
-        };
-        let (first, open) = at(few)?;
-        let (second, other) = at(more)?;
-        let points = first.points + second.points;
-        let in_own = first.in_own.max(second.in_own);
-        Some((Likeness { points, in_own, ..first }, open.or(other)))
-    })
+    let at = |small: &Small| {
+        let [before, after] = small.graphs.as_slice() else { return None };
+        ask(&Evidence::new(before, None, after, evidence.policies.clone())).filter(|_| small.is_uniform)
+    };
+    let few = shrink(&graphs, STARTS[0]).ok()?;
+    let more = std::cell::LazyCell::new(|| shrink(&graphs, STARTS[1]).unwrap_or_default());
+    let mut apart = None;
+    let mut open = None;
+    let mut are_all_apart = few.len() <= MOST_READINGS;
+    for (k, reading) in few.iter().enumerate() {
+        let first = at(reading);
+        match first {
+            Some((first, why)) if first.alike == Alike::Same => {
+                are_all_apart = false;
+                if let Some((second, other)) = more.get(k).and_then(at)
+                    && second.alike == Alike::Same
+                {
+                    let points = first.points + second.points;
+                    let in_own = first.in_own.max(second.in_own);
+                    return Some((Likeness { points, in_own, ..first }, why.or(other)));
+                }
+            }
+            Some((first, why)) if first.alike == Alike::Apart && reading.is_free_of_sizes => {
+                apart = Some((first, why));
+            }
+            found => {
+                are_all_apart = false;
+                open = open.or(found);
+            }
+        }
+    }
+    // What no law of bits makes equal at small sizes none does at others.
+    if are_all_apart { apart } else { open.filter(|_| level < Numerics::Reassociation) }
 }
 
 struct Prepared<'e> {

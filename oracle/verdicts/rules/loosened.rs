@@ -16,7 +16,6 @@
 //! Laws of several calls at once: sums in another order, distribution. These are tested by execution, where that is
 //! possible (`semantics::trials`).
 
-use super::choices::{as_choices, scatters};
 use super::proved::Evaluated;
 use super::{AnalyzedGraph, Evidence};
 use crate::definitions::{defined_calls, written_out};
@@ -31,19 +30,9 @@ const LEVELS: [(Numerics, &str); 3] = [
     (Numerics::Contraction, "fused functions as those that they are made of"),
 ];
 
-/// The least level by whose laws both graphs are proved equal, with the laws, in words. At the first one, which allows
-/// nothing, they are equal bit for bit.
+/// The least level by whose laws both graphs are proved equal, with the laws, in words.
 pub(super) fn prove(evidence: &Evidence) -> Option<(Numerics, &'static str)> {
     let (before, after) = (&evidence.before, &evidence.after);
-    // Where an index is out of range, a scatter raises: the graph after may not raise where the one before did not.
-    let [scatters, left] = [before, after].map(|side| scatters(side.graph));
-    let written = [as_choices(before, true), as_choices(after, left <= scatters)];
-    let [old, new] = written.each_ref().map(|graph| graph.as_ref().map(AnalyzedGraph::new));
-    let (before, after) = (old.as_ref().unwrap_or(before), new.as_ref().unwrap_or(after));
-    let is_written = old.is_some() || new.is_some();
-    if is_written && Evaluated::new(before, after, &evidence.own).proves_equal() {
-        return Some((Numerics::Exact, "a scatter into a constant as a choice by index"));
-    }
     LEVELS.into_iter().find(|&(level, _)| {
         // Where ranks have graphs of their own, that of another one may be loose where this one is not.
         let given = !evidence.own_ranks.is_empty();
@@ -58,11 +47,18 @@ pub(super) fn prove(evidence: &Evidence) -> Option<(Numerics, &'static str)> {
     })
 }
 
-/// Both graphs by the laws of a level; `None` where nothing is written otherwise by them.
-pub(super) fn graphs(evidence: &Evidence, level: Numerics) -> Option<[Graph; 2]> {
-    let sides = [&evidence.before, &evidence.after].map(|side| Loosened::new(side, level));
-    let is_other = sides.iter().any(|side| !side.loose.is_empty());
-    is_other.then(|| sides.map(|side| side.graph))
+/// Both graphs with the calls written out that are defined; `None` where none are, or where something tells the roundings of
+/// such a call from those of its definition.
+pub(super) fn written(evidence: &Evidence) -> Option<[Graph; 2]> {
+    let sides = [&evidence.before, &evidence.after];
+    let decides = |side: &AnalyzedGraph| {
+        let rounded = defined_calls(side.graph).into_iter().filter(|(_, is_exact)| !is_exact);
+        let rounded: Vec<NodeId> = rounded.map(|(id, _)| id).collect();
+        tells(side.graph, &rounded, Numerics::Contraction, false)
+    };
+    let rounds = !sides.iter().any(|side| decides(side));
+    let written = written_out(&sides.map(|side| (side.graph, "")), rounds)?;
+    <[Graph; 2]>::try_from(written).ok()
 }
 
 /// A graph by the laws of a level.

@@ -24,7 +24,6 @@ mod analyzed;
 mod bucket;
 mod budget;
 mod cause;
-mod choices;
 mod comm;
 mod contract;
 mod correspondence;

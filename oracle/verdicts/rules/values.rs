@@ -178,10 +178,7 @@ impl ValueEvidence {
                 && evidence.policies.any_rewrite
                 && let Some((level, law)) = loosened::prove(evidence)
             {
-                if level == Numerics::Exact {
-                    let words = format!("equal where no index is out of range: proved with {law}");
-                    this.take_for_equal(&mut result, Code::IndexInRange.because(words));
-                } else if level <= evidence.policies.allowed.numerics {
+                if level <= evidence.policies.allowed.numerics {
                     let words = format!(
                         "equal by {level}, and not bit for bit: proved with {law}, where nothing tells that apart"
                     );
@@ -361,7 +358,7 @@ impl Evidence<'_> {
         if allowed.numerics < Numerics::Reassociation
             && !is_equal
             && (!is_denied || allowed.numerics == Numerics::ZeroSign)
-            && let Some((found, reserved)) = executed::likeness(self, limit, allowed.numerics)
+            && let Some((found, reserved)) = executed::likeness(self, limit, allowed.numerics, true)
             // Zeros of both signs are one number.
             && found.in_own == 0.0
         {
@@ -392,7 +389,7 @@ impl Evidence<'_> {
         }
         let level = allowed.numerics;
         let tolerance = allowed.tolerance.unwrap_or(TOLERANCE);
-        let Some((found, reserved)) = executed::likeness(self, limit, level) else {
+        let Some((found, reserved)) = executed::likeness(self, limit, level, true) else {
             if level < Numerics::Precision {
                 return None;
             }
@@ -459,7 +456,7 @@ impl Evidence<'_> {
 
     /// Whether both graphs are known to be equal by a level.
     fn holds_by(&self, limit: u64, level: Numerics) -> bool {
-        executed::likeness(self, limit, level).is_some_and(|(found, open)| {
+        executed::likeness(self, limit, level, false).is_some_and(|(found, open)| {
             found.alike == Alike::Same && open.is_none() && found.in_own <= MOST_ROUNDING
         })
     }
