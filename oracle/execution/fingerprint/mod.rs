@@ -440,10 +440,9 @@ impl Fingerprints {
                 return self.clamped(algebra, true, dtype, a, zero);
             }
             Unary::Abs if are_sets => algebra.abs(is_real, a),
-            Unary::Isnan | Unary::Isinf if laws.choices && !laws.nans => algebra.integer(0),
+            // What is asked is not known, whatever the premises are.
             Unary::Isnan if laws.choices && is_float(dtype) => {
-                let none = self.none(algebra, dtype, a);
-                return algebra.logic(&[none], |of| of[0]);
+                return self.compared(algebra, Binary::Ne, dtype, a, a);
             }
             Unary::Sign if laws.choices && dtype.class() <= DtypeClass::Float => {
                 let zero = algebra.integer(0);
@@ -638,7 +637,8 @@ impl Fingerprints {
         if let Some((x, y)) = a.known().zip(b.known()) {
             return Some(if holds(x.partial_cmp(&y)) { yes } else { no });
         }
-        let none = [self.none(algebra, dtype, a), self.none(algebra, dtype, b)];
+        let may_be_none = self.laws.nans || a.is(&b);
+        let none = [a, b].map(|cell| self.none(algebra, may_be_none, dtype, cell));
         let [equal, less] = algebra.comparison(dtype, a, b);
         algebra.logic(&[none[0], none[1], equal, less], |of| {
             holds(match *of {
@@ -651,8 +651,8 @@ impl Fingerprints {
     }
 
     /// Whether a value is no number.
-    fn none(&self, algebra: &mut Algebra, dtype: Dtype, a: Cell) -> Cell {
-        match self.laws.nans && rounds(dtype) && a.known().is_none() {
+    fn none(&self, algebra: &mut Algebra, may_be_none: bool, dtype: Dtype, a: Cell) -> Cell {
+        match may_be_none && rounds(dtype) && a.known().is_none() {
             true if a.is_constant && a.number.is_nan() && !a.is_lost => algebra.integer(1),
             true => algebra.none(a),
             false => algebra.integer(0),

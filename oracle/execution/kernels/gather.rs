@@ -19,7 +19,7 @@ use crate::graph::{Dtype, NodeId, Value};
 use crate::ops::{Binary, Move};
 
 /// Elements that open indices may select, at most.
-const MOST_ALTERNATIVES: usize = 1 << 18;
+const MOST_ALTERNATIVES: usize = 1 << 13;
 
 /// Integers of an index tensor, with its poison.
 struct Indices {
