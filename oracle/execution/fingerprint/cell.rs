@@ -807,6 +807,16 @@ impl Algebra<'_> {
             .unwrap_or_else(|| self.between(condition, yes, no))
     }
 
+    /// By how many conditions some values are chosen.
+    pub(super) fn conditions(&self, of: &[Cell]) -> usize {
+        let choices = of.iter().filter_map(|cell| self.table.choices.get(&cell.key()));
+        let mut conditions: Vec<u64> =
+            choices.flat_map(|choices| &choices.conditions).map(Cell::key).collect();
+        conditions.sort_unstable();
+        conditions.dedup();
+        conditions.len()
+    }
+
     /// What a value is chosen among, where it is.
     pub(super) fn leaves(&mut self, a: &Cell) -> Option<Vec<u64>> {
         let leaves = self.table.choices.get(&a.key())?.leaves.clone();

@@ -97,6 +97,9 @@ impl Laws {
     }
 }
 
+/// Conditions by which operands are chosen, at most, so that a function of them is computed choice by choice.
+const FEW_CONDITIONS: usize = 3;
+
 /// The domain of fingerprints. The runs that are compared share one.
 #[derive(Debug)]
 pub(super) struct Fingerprints {
@@ -620,7 +623,8 @@ impl Fingerprints {
     /// A comparison. Unless one of both is no number, they are equal, or one of them is less: so a comparison is a function
     /// of four conditions.
     fn compared(&self, algebra: &mut Algebra, op: Binary, dtype: Dtype, a: Cell, b: Cell) -> Option<Cell> {
-        let is_turned = (b.u, b.v) < (a.u, a.v);
+        // A constant comes second.
+        let is_turned = (a.is_constant, a.u, a.v) > (b.is_constant, b.u, b.v);
         let [a, b] = if is_turned { [b, a] } else { [a, b] };
         let holds = |outcome: Option<Ordering>| {
             let outcome = if is_turned { outcome.map(Ordering::reverse) } else { outcome };
@@ -640,11 +644,12 @@ impl Fingerprints {
         let may_be_none = self.laws.nans || a.is(&b);
         let none = [a, b].map(|cell| self.none(algebra, may_be_none, dtype, cell));
         let [equal, less] = algebra.comparison(dtype, a, b);
+        let is_int = !rounds(dtype);
         algebra.logic(&[none[0], none[1], equal, less], |of| {
             holds(match *of {
-                [false, false, true, _] => Some(Ordering::Equal),
-                [false, false, false, true] => Some(Ordering::Less),
                 [false, false, false, false] => Some(Ordering::Greater),
+                [false, false, true, is_less] if is_int || !is_less => Some(Ordering::Equal),
+                [false, false, _, _] => Some(Ordering::Less),
                 _ => None,
             })
         })
@@ -1189,7 +1194,10 @@ impl Domain for Fingerprints {
             let is_abs = matches!(function, Pointwise::Unary(Unary::Abs, _));
             let wraps = out.class() == DtypeClass::Int && (is_abs || !is_choice);
             // A function of what is chosen is chosen among what it gives.
-            let pulls = self.laws.are_bits() && function != Pointwise::Where && dtype != Dtype::Bool;
+            let pulls = self.laws.are_bits()
+                && function != Pointwise::Where
+                && dtype != Dtype::Bool
+                && algebra.conditions(&of_element) <= FEW_CONDITIONS;
             let pulled = match pulls {
                 true => algebra.by_choice(&of_element, &[], |algebra, of| {
                     law(algebra, of).unwrap_or_else(|| drawn(algebra, of))
