@@ -161,6 +161,12 @@ fn product(a: f64, b: f64) -> f64 {
     if a == 0.0 || b == 0.0 { 0.0 } else { a * b }
 }
 
+/// Sorts cells, and leaves one of equal ones.
+fn make_distinct(cells: &mut Vec<Cell>) {
+    cells.sort_unstable_by_key(|cell| (cell.u, cell.v));
+    cells.dedup_by(|one, other| one.is(other));
+}
+
 /// A cell that is not 0 to 0 in either field.
 fn is_zero(cell: &Cell) -> bool {
     cell.u == 0 || cell.v == 0
@@ -611,8 +617,7 @@ impl Algebra<'_> {
                 _ => cells.push(*cell),
             }
         }
-        cells.sort_unstable_by_key(|cell| (cell.u, cell.v));
-        cells.dedup_by(|one, other| one.is(other));
+        make_distinct(&mut cells);
         let low = |cell: &Cell| if is_max { cell.low } else { -cell.high };
         let high = |cell: &Cell| if is_max { cell.high } else { -cell.low };
         // What is never beyond another member is none. Of two that are always the same, one.
@@ -745,8 +750,7 @@ impl Algebra<'_> {
         let tables: Vec<Choices> =
             of.iter().enumerate().map(|(i, cell)| self.choices(cell, is_condition(i))).collect();
         let mut conditions: Vec<Cell> = tables.iter().flat_map(|table| table.conditions.clone()).collect();
-        conditions.sort_unstable_by_key(|cell| (cell.u, cell.v));
-        conditions.dedup_by(|one, other| one.is(other));
+        make_distinct(&mut conditions);
         if conditions.is_empty() && are_conditions.is_empty() || conditions.len() > MOST_CONDITIONS {
             return None;
         }
@@ -760,8 +764,7 @@ impl Algebra<'_> {
         let nested: Vec<Choices> = chosen.leaves.iter().map(|leaf| self.choices(leaf, false)).collect();
         let mut conditions = chosen.conditions.clone();
         conditions.extend(nested.iter().flat_map(|nested| nested.conditions.clone()));
-        conditions.sort_unstable_by_key(|cell| (cell.u, cell.v));
-        conditions.dedup_by(|one, other| one.is(other));
+        make_distinct(&mut conditions);
         if conditions.len() > MOST_CONDITIONS {
             return None;
         }
@@ -835,8 +838,7 @@ impl Algebra<'_> {
     /// Whether any of some conditions holds.
     pub(super) fn any(&mut self, of: &[Cell]) -> Cell {
         let mut cells: Vec<Cell> = of.to_vec();
-        cells.sort_unstable_by_key(|cell| (cell.u, cell.v));
-        cells.dedup_by(|one, other| one.is(other));
+        make_distinct(&mut cells);
         let no = self.integer(0);
         let either = |this: &mut Self, any: Cell, cell: &Cell| this.logic(&[any, *cell], |of| of[0] || of[1]);
         let any = cells.iter().try_fold(no, |any, cell| either(self, any, cell));

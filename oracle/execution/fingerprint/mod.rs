@@ -91,6 +91,11 @@ impl Laws {
         self.reals && self.choices
     }
 
+    /// Whether maxima of a dtype are sets.
+    fn have_sets(&self, dtype: Dtype) -> bool {
+        self.zeros || self.choices && !rounds(dtype)
+    }
+
     /// Whether integers and conditions alone have laws of arithmetic, and nothing is said of infinities.
     fn are_bits(&self) -> bool {
         !self.reals
@@ -419,7 +424,7 @@ impl Fingerprints {
     fn unary(&self, algebra: &mut Algebra, op: Unary, tanh: bool, dtype: Dtype, a: Cell) -> Option<Cell> {
         let laws = self.laws;
         let one = algebra.integer(1);
-        let are_sets = laws.zeros || laws.choices && !rounds(dtype);
+        let are_sets = laws.have_sets(dtype);
         let is_real = laws.reals && is_float(dtype);
         Some(match op {
             Unary::LogicalNot | Unary::BitwiseNot if dtype == Dtype::Bool && laws.choices => {
@@ -545,7 +550,7 @@ impl Fingerprints {
         let laws = self.laws;
         let is_bool = dtype == Dtype::Bool;
         let one = algebra.integer(1);
-        let are_sets = laws.zeros || laws.choices && !rounds(dtype);
+        let are_sets = laws.have_sets(dtype);
         let is_real = laws.reals && is_float(dtype);
         Some(match op {
             _ if is_bool && !laws.choices => return None,
@@ -901,7 +906,7 @@ impl Fingerprints {
             _ if run.len() == 1 => run[0],
             Reduce::Amax if dtype == Dtype::Bool => folded_conditions(algebra, Reduce::Any, run),
             Reduce::Amin if dtype == Dtype::Bool => folded_conditions(algebra, Reduce::All, run),
-            Reduce::Amax | Reduce::Amin if laws.zeros || laws.choices && !rounds(dtype) => {
+            Reduce::Amax | Reduce::Amin if laws.have_sets(dtype) => {
                 let cell = algebra.extreme(op == Reduce::Amax, laws.reals && is_float(dtype), run);
                 return self.chosen(algebra, cell, number, run);
             }
@@ -1028,16 +1033,8 @@ impl Domain for Fingerprints {
     }
 
     fn integers(&self, cells: &[u64], dtype: Dtype) -> Option<Vec<i64>> {
-        if dtype.class() != DtypeClass::Int || dtype == Dtype::U8 {
-            return None;
-        }
-        let table = &mut *self.table();
-        let algebra = self.algebra(table);
-        let of = |&key: &u64| {
-            let cell = algebra.cell(key);
-            ((cell.is_constant || self.laws.any_index) && !cell.is_lost).then_some(cell.number as i64)
-        };
-        cells.iter().map(of).collect()
+        let known = |(index, is_open): (i64, bool)| (!is_open).then_some(index);
+        self.indices(cells, dtype)?.into_iter().map(known).collect()
     }
 
     fn indices(&self, cells: &[u64], dtype: Dtype) -> Option<Vec<(i64, bool)>> {
@@ -1170,7 +1167,7 @@ impl Domain for Fingerprints {
                 (Pointwise::Fma, &[a, b, c]) if self.laws.reals => Some(algebra.add(algebra.mul(a, b), c)),
                 (Pointwise::Where, &[condition, yes, no]) => {
                     let is_one = yes.is(&no);
-                    let are_sets = self.laws.zeros || self.laws.choices && !rounds(dtype);
+                    let are_sets = self.laws.have_sets(dtype);
                     let is_real = self.laws.reals && is_float(dtype);
                     if !self.laws.choices && !is_one {
                         return None;

@@ -15,6 +15,7 @@
 use super::super::domain::{
     Addend, Domain, Draw, MatmulSize, Operand, Outcome, Pointwise, RankReduce, Rounding,
 };
+use super::super::hash::mix;
 use super::super::number::Number;
 use super::cell::{Cell, Table};
 use super::{Fingerprints, Laws, result, rounds};
@@ -22,8 +23,6 @@ use crate::graph::{Dtype, NodeId};
 use crate::ops::{Binary, Reduce, Unary};
 use rustc_hash::FxHashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-use super::super::hash::mix;
 
 /// Fingerprints by some laws, and those of bits where they differ.
 #[derive(Debug)]

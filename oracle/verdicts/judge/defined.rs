@@ -6,9 +6,8 @@
 use super::candidate::Outcome;
 use super::{CannotJudge, Judgement, Verdict};
 use crate::definitions::{defined_calls, written_out};
-use crate::graph::{DtypeClass, Graph, NodeId};
-use crate::rules::{Code, Reason, tells};
-use crate::semantics::Numerics;
+use crate::graph::{DtypeClass, Graph};
+use crate::rules::{Code, Reason, decides_by_roundings};
 
 /// The judgement that counts, of graphs that are not sound as they were given: that one, or that of the graphs with calls
 /// written out. `allows`: floats may be rounded otherwise; `judged` judges graphs.
@@ -58,13 +57,6 @@ fn with_definitions(
     };
     let outcomes: Option<Vec<_>> = outcomes.iter().map(outcome).collect();
     Some((before, outcomes?))
-}
-
-/// Whether something is decided by what a term may round otherwise than its call.
-fn decides_by_roundings(graph: &Graph) -> bool {
-    let rounded = defined_calls(graph).into_iter().filter(|(_, is_exact)| !is_exact);
-    let rounded: Vec<NodeId> = rounded.map(|(id, _)| id).collect();
-    tells(graph, &rounded, Numerics::Contraction, false)
 }
 
 /// Whether a call that is defined takes or gives floats of less than 32 bits.

@@ -51,14 +51,16 @@ pub(super) fn prove(evidence: &Evidence) -> Option<(Numerics, &'static str)> {
 /// such a call from those of its definition.
 pub(super) fn written(evidence: &Evidence) -> Option<[Graph; 2]> {
     let sides = [&evidence.before, &evidence.after];
-    let decides = |side: &AnalyzedGraph| {
-        let rounded = defined_calls(side.graph).into_iter().filter(|(_, is_exact)| !is_exact);
-        let rounded: Vec<NodeId> = rounded.map(|(id, _)| id).collect();
-        tells(side.graph, &rounded, Numerics::Contraction, false)
-    };
-    let rounds = !sides.iter().any(|side| decides(side));
+    let rounds = !sides.iter().any(|side| decides_by_roundings(side.graph));
     let written = written_out(&sides.map(|side| (side.graph, "")), rounds)?;
     <[Graph; 2]>::try_from(written).ok()
+}
+
+/// Whether something is decided by what a term may round otherwise than its call.
+pub(crate) fn decides_by_roundings(graph: &Graph) -> bool {
+    let rounded = defined_calls(graph).into_iter().filter(|(_, is_exact)| !is_exact);
+    let rounded: Vec<NodeId> = rounded.map(|(id, _)| id).collect();
+    tells(graph, &rounded, Numerics::Contraction, false)
 }
 
 /// A graph by the laws of a level.
