@@ -4,7 +4,7 @@
 //! may wrap, and a constant that is not finite is no real number. Each call is asked of alone; what flows where is not.
 
 use crate::graph::{DtypeClass, Graph, NodeId, Op, Out, Value};
-use crate::ops::{Collective, Kind, OpInfo, Ops, Unary};
+use crate::ops::{Collective, Kind, OpInfo, Ops};
 use std::collections::BTreeMap;
 
 /// The views without a rule, of which the record alone says which window they are, in the same way; those of tensors
@@ -54,7 +54,7 @@ pub fn tells_roundings_apart(graph: &Graph, id: NodeId, info: &OpInfo) -> bool {
 }
 
 fn is_step(kind: Kind) -> bool {
-    matches!(kind, Kind::Unary(Unary::Sign | Unary::Floor | Unary::Ceil | Unary::Round | Unary::Trunc))
+    matches!(kind, Kind::Unary(op) if op.is_step())
 }
 
 fn is_smooth_call(graph: &Graph, id: NodeId, info: &OpInfo) -> bool {

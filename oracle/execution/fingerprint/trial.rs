@@ -104,7 +104,9 @@ impl Pair<'_> {
         if found.alike == Alike::Apart {
             return Some(found);
         }
-        let is_large = self.own_distance(u32::from(is_real), &mut found)?;
+        let (in_own, elements) = self.own_distance(level)?;
+        found.in_own = in_own;
+        let is_large = elements > MANY_ELEMENTS;
         let times = match is_real {
             // What holds of bits holds wherever inputs lie.
             false => [1, 0, 0, 0, 0],
@@ -186,23 +188,25 @@ impl Pair<'_> {
         Some((ran(0, self.before)?, ran(1, self.after)?))
     }
 
-    /// How far both are apart in their own dtypes, and whether their inputs have many elements. The numbers of the first trial
-    /// are large, so that exponentials overflow.
-    fn own_distance(&self, first: u32, found: &mut Likeness) -> Option<bool> {
-        let mut cells = 0;
+    /// How far both are apart in their own dtypes, relative to the largest element of a tensor, and how many elements their
+    /// inputs have. `None` where one of them cannot be run.
+    pub fn own_distance(&self, level: Numerics) -> Option<(f64, usize)> {
+        // The numbers of the first trial are large, so that exponentials overflow.
+        let first = u32::from(level >= Numerics::Reassociation);
+        let (mut largest, mut elements) = (0.0, 0);
         for trial in first..first + OWN_RUNS {
             let (before, after) = self.run(&Concrete::of_trial(trial)).ok()?;
-            cells =
+            elements =
                 before.ranks.iter().flat_map(|rank| &rank.inputs).map(|input| cells_of(&input.value)).sum();
             for (a, b) in tensors(&before, &after)? {
                 if a.dtype.class() == DtypeClass::Float {
                     let number = |tensor: &TensorValue, i: usize| number_of(tensor.cells[i], tensor.dtype);
                     let apart = Distance::of(known(a).map(|i| (number(a, i), number(b, i)))).relative();
-                    found.in_own = found.in_own.max(apart);
+                    largest = f64::max(largest, apart);
                 }
             }
         }
-        Some(cells > MANY_ELEMENTS)
+        Some((largest, elements))
     }
 }
 

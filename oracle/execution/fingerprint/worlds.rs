@@ -20,7 +20,7 @@ use super::super::number::Number;
 use super::cell::{Cell, Table};
 use super::{Fingerprints, Laws, result, rounds};
 use crate::graph::{Dtype, NodeId};
-use crate::ops::{Binary, Reduce, Unary};
+use crate::ops::{Binary, Reduce};
 use rustc_hash::FxHashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -36,9 +36,7 @@ pub(super) struct Worlds {
 /// Whether roundings of floats show in what a function gives.
 fn decides(function: Pointwise, dtype: Dtype) -> bool {
     let is_step = match function {
-        Pointwise::Unary(op, _) => {
-            matches!(op, Unary::Sign | Unary::Floor | Unary::Ceil | Unary::Round | Unary::Trunc)
-        }
+        Pointwise::Unary(op, _) => op.is_step(),
         Pointwise::Binary(op, _, rounding) => {
             matches!(op, Binary::Remainder | Binary::Fmod | Binary::FloorDivide)
                 || op == Binary::Div && rounding != Rounding::True

@@ -51,8 +51,9 @@ pub(super) fn rounded(reading: &Reading) -> Places {
     let mut places = Places::default();
     let mut has_digits = vec![false; graph.len()];
     for id in graph.ids() {
-        let computes = |info: &OpInfo| {
-            matches!(info.kind, Kind::Binary(Binary::Add | Binary::Mul | Binary::Div) | Kind::Unary(_))
+        let computes = |info: &OpInfo| match info.kind {
+            Kind::Unary(op) => !op.is_step(),
+            kind => matches!(kind, Kind::Binary(Binary::Add | Binary::Mul | Binary::Div)),
         };
         has_digits[id.index()] = match reading.call(id) {
             Some(info) if computes(info) => reading.operands(id).iter().any(|x| has_digits[x.index()]),

@@ -30,6 +30,10 @@ const MOST_PIECES: usize = 128;
 /// Elements from which on graphs are looked at at small sizes first.
 const MANY_ELEMENTS: u64 = 1 << 14;
 
+/// How far graphs may part as they are that are the same but for roundings, relative to the largest element: far less than a
+/// wrong constant makes, in the dtypes with the fewest bits too.
+pub(super) const MOST_ROUNDING: f64 = 0.05;
+
 /// Readings of numbers at most of which each is executed.
 const MOST_READINGS: usize = 16;
 
@@ -218,7 +222,7 @@ pub(super) fn execute_at_sizes(
 
 /// How alike both graphs are by the laws of a level. With why that says nothing, where sizes are symbolic, say. Graphs of
 /// many elements are looked at at small sizes first, and at their own if that says nothing and `is_asked` for more than a
-/// hint.
+/// hint: a hint is whether they are the same, and part by no more than [`MOST_ROUNDING`] as they are.
 pub(super) fn likeness(
     evidence: &Evidence,
     limit: u64,
@@ -230,6 +234,10 @@ pub(super) fn likeness(
         let prepared = Prepared::new(evidence).ok()?;
         let Prepared { before, after, world } = &prepared;
         let pair = Pair { before, after, world, options: &options };
+        // A few numbers are less work than fingerprints.
+        if !is_asked && pair.own_distance(level)?.0 > MOST_ROUNDING {
+            return None;
+        }
         let found = pair.likeness(level)?;
         Some((found, pair.reserved(&pair.run(&Concrete::of_trial(0)))))
     };

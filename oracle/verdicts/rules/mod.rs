@@ -24,6 +24,7 @@ mod analyzed;
 mod bucket;
 mod budget;
 mod cause;
+mod choices;
 mod comm;
 mod contract;
 mod correspondence;

@@ -178,7 +178,10 @@ impl ValueEvidence {
                 && evidence.policies.any_rewrite
                 && let Some((level, law)) = loosened::prove(evidence)
             {
-                if level <= evidence.policies.allowed.numerics {
+                if level == Numerics::Exact {
+                    let words = format!("equal where no index is out of range: proved with {law}");
+                    this.take_for_equal(&mut result, Code::IndexInRange.because(words));
+                } else if level <= evidence.policies.allowed.numerics {
                     let words = format!(
                         "equal by {level}, and not bit for bit: proved with {law}, where nothing tells that apart"
                     );
@@ -429,7 +432,7 @@ impl Evidence<'_> {
                 false,
                 format!("{by_fingerprints}, but for ordinary inputs one of them overflows"),
             ),
-            (_, Alike::Same) if level < Numerics::Precision && found.in_own > MOST_ROUNDING => (
+            (_, Alike::Same) if level < Numerics::Precision && found.in_own > executed::MOST_ROUNDING => (
                 Code::Rounding,
                 false,
                 format!("{by_fingerprints}, but as they are they part by {:.1e}", found.in_own),
@@ -457,7 +460,7 @@ impl Evidence<'_> {
     /// Whether both graphs are known to be equal by a level.
     fn holds_by(&self, limit: u64, level: Numerics) -> bool {
         executed::likeness(self, limit, level, false).is_some_and(|(found, open)| {
-            found.alike == Alike::Same && open.is_none() && found.in_own <= MOST_ROUNDING
+            found.alike == Alike::Same && open.is_none() && found.in_own <= executed::MOST_ROUNDING
         })
     }
 
@@ -485,10 +488,6 @@ impl Evidence<'_> {
         })
     }
 }
-
-/// How far graphs may part as they are that are the same but for roundings, relative to the largest element: far less than a
-/// wrong constant makes, in the dtypes with the fewest bits too.
-const MOST_ROUNDING: f64 = 0.05;
 
 /// A node that somebody reads, of whose result nothing is recorded on one side, and something on the other.
 fn not_recorded<'e>(evidence: &'e Evidence) -> Option<&'e str> {

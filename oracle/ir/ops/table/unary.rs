@@ -38,6 +38,13 @@ pub enum Unary {
     BitwiseNot,
 }
 
+impl Unary {
+    /// Whether it gives a whole number of each number: constant but for jumps.
+    pub fn is_step(self) -> bool {
+        matches!(self, Unary::Sign | Unary::Floor | Unary::Ceil | Unary::Round | Unary::Trunc)
+    }
+}
+
 #[rustfmt::skip]
 pub(super) const ROWS: &[Row] = &[
     ("relu",         Kind::Unary(Unary::Relu),       "aten::relu(Tensor self) -> Tensor"),
