@@ -234,11 +234,16 @@ pub(super) fn likeness(
         let prepared = Prepared::new(evidence).ok()?;
         let Prepared { before, after, world } = &prepared;
         let pair = Pair { before, after, world, options: &options };
-        // A few numbers are less work than fingerprints.
-        if !is_asked && pair.own_distance(level)?.0 > MOST_ROUNDING {
+        // A few numbers are less work than fingerprints, and zeros of both signs are one number.
+        let most = match level {
+            level if level < Numerics::Reassociation => 0.0,
+            _ if is_asked => f64::INFINITY,
+            _ => MOST_ROUNDING,
+        };
+        if pair.own_distance(level)?.0 > most {
             return None;
         }
-        let found = pair.likeness(level)?;
+        let found = pair.likeness(level, is_asked)?;
         Some((found, pair.reserved(&pair.run(&Concrete::of_trial(0)))))
     };
     if evidence.ranks.len() > 1 {

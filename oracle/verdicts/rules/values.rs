@@ -362,8 +362,6 @@ impl Evidence<'_> {
             && !is_equal
             && (!is_denied || allowed.numerics == Numerics::ZeroSign)
             && let Some((found, reserved)) = executed::likeness(self, limit, allowed.numerics, true)
-            // Zeros of both signs are one number.
-            && found.in_own == 0.0
         {
             let is_exact = allowed.numerics == Numerics::Exact;
             let is_same = reserved.is_none() && found.alike == Alike::Same;
