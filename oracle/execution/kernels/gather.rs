@@ -21,6 +21,9 @@ use crate::ops::{Binary, Move};
 /// Elements that open indices may select, at most.
 const MOST_ALTERNATIVES: usize = 1 << 13;
 
+/// The same of places that they may write to, times those that are kept then: each of these is one of two elements.
+const MOST_KEPT: usize = 1 << 17;
+
 /// Integers of an index tensor, with its poison.
 struct Indices {
     at: Vec<i64>,
@@ -109,7 +112,7 @@ impl<'a> Rank<'a> {
                     }
                 };
                 match choice {
-                    Some(choice) if self.is_choosable(&x, &choice, 1)? => {
+                    Some(choice) if self.is_choosable(&x, &choice, false)? => {
                         Some(self.take(node, step, &x, &choice)?)
                     }
                     _ => None,
@@ -181,13 +184,16 @@ impl<'a> Rank<'a> {
         Ok(())
     }
 
-    /// Whether there is room for all elements that open indices may select, each of which is one known cell.
-    fn is_choosable(&mut self, x: &Window, choice: &Choice, times: usize) -> Outcome<bool> {
-        let alternatives = |open: &Vec<Open>| open.iter().map(|open| open.size).product::<usize>();
+    /// Whether there is room for all elements that open indices may select, each of which is one known cell; `is_place`: for
+    /// the places that they may write to.
+    fn is_choosable(&mut self, x: &Window, choice: &Choice, is_place: bool) -> Outcome<bool> {
+        let (power, most) = if is_place { (2, MOST_KEPT) } else { (1, MOST_ALTERNATIVES) };
+        let alternatives =
+            |open: &Vec<Open>| open.iter().map(|open| open.size).product::<usize>().saturating_pow(power);
         let all = choice.open.iter().map(alternatives).fold(0, usize::saturating_add);
         let is_known = self.memory.cells(self.domain, x)?.marks.iter().all(|&mark| mark == Mark::Known);
         let is_one_cell = x.dtype.itemsize() <= 8;
-        Ok(all == 0 || all.saturating_mul(times) <= MOST_ALTERNATIVES && is_known && is_one_cell)
+        Ok(all == 0 || all <= most && is_known && is_one_cell)
     }
 
     /// A tensor given as an index.
@@ -426,7 +432,7 @@ impl<'a> Rank<'a> {
         let places = choice.open.iter().flatten().map(|open| open.size).max().unwrap_or(1);
         if places == 1 {
             choice.open.clear();
-        } else if !self.is_choosable(&x, &choice, places)? {
+        } else if !self.is_choosable(&x, &choice, true)? {
             return Ok(None);
         }
         let is_open = places > 1;

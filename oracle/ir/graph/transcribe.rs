@@ -35,11 +35,14 @@ impl Transcriber<'_, '_> {
         self.to.push_values(&copies)
     }
 
-    /// A copy of a value. A reference to what has no counterpart becomes a dangling one.
+    /// A copy of a value. A reference to what has no counterpart becomes the number that it is, or a dangling one.
     pub fn value(&mut self, value: Value) -> Value {
         match value {
             Value::Node(node) => match self.map.get(node.index()).copied().flatten() {
                 Some(new) => Value::Node(new),
+                None if let Some(Out::Int(n)) = self.from.nodes().get(node.index()).map(|node| node.out) => {
+                    Value::Int(n)
+                }
                 None if node.index() < self.from.len() => {
                     Value::Dangling(self.to.intern(self.from.name(node)))
                 }

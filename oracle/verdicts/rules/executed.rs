@@ -6,6 +6,7 @@ use super::values::{self, About, Observed, ValueDifference, ValueMethod, ValueRe
 use super::{AnalyzedGraph, Code, Evidence, RankOutcome, Reason, loosened};
 use crate::analysis::resize::shrink_together;
 use crate::analysis::shrink::{Small, shrink};
+use crate::definitions::written_out;
 use crate::graph::{Graph, NodeId, Out, Value, World};
 use crate::limits::Limit;
 use crate::ops::{Collective, Kind, Move};
@@ -229,23 +230,7 @@ pub(super) fn likeness(
     level: Numerics,
     is_asked: bool,
 ) -> Option<(Likeness, Option<Open>)> {
-    let ask = |evidence: &Evidence| {
-        let options = options(evidence, limit);
-        let prepared = Prepared::new(evidence).ok()?;
-        let Prepared { before, after, world } = &prepared;
-        let pair = Pair { before, after, world, options: &options };
-        // A few numbers are less work than fingerprints, and zeros of both signs are one number.
-        let most = match level {
-            level if level < Numerics::Reassociation => 0.0,
-            _ if is_asked => f64::INFINITY,
-            _ => MOST_ROUNDING,
-        };
-        if pair.own_distance(level)?.0 > most {
-            return None;
-        }
-        let found = pair.likeness(level, is_asked)?;
-        Some((found, pair.reserved(&pair.run(&Concrete::of_trial(0)))))
-    };
+    let ask = |evidence: &Evidence| ask(evidence, limit, level, is_asked);
     if evidence.ranks.len() > 1 {
         return ask(evidence);
     }
@@ -257,6 +242,41 @@ pub(super) fn likeness(
     let is_shrunk = level < Numerics::Precision && elements(evidence) > MANY_ELEMENTS;
     let small = if is_shrunk { smaller_likeness(evidence, level, ask) } else { None };
     small.or_else(|| if is_shrunk && !is_asked { None } else { ask(evidence) })
+}
+
+/// The same at the sizes that both graphs have.
+fn ask(evidence: &Evidence, limit: u64, level: Numerics, is_asked: bool) -> Option<(Likeness, Option<Open>)> {
+    let options = options(evidence, limit);
+    let prepared = Prepared::new(evidence).ok()?;
+    let Prepared { before, after, world } = &prepared;
+    let pair = Pair { before, after, world, options: &options };
+    // A few numbers are less work than fingerprints, and zeros of both signs are one number.
+    let most = match level {
+        level if level < Numerics::Reassociation => 0.0,
+        _ if is_asked => f64::INFINITY,
+        _ => MOST_ROUNDING,
+    };
+    let reserved = pair.reserved(&pair.run(&Concrete::of_trial(0)));
+    let says_nothing = reserved.is_some() && (!is_asked || level == Numerics::Exact);
+    if says_nothing || pair.own_distance(level)?.0 > most {
+        return None;
+    }
+    Some((pair.likeness(level, is_asked)?, reserved))
+}
+
+/// Whether two graphs give the same bits. `is_instance`: their sizes stand for all others.
+pub(super) fn are_same_bits(graphs: [&Graph; 2], evidence: &Evidence, limit: u64, is_instance: bool) -> bool {
+    let written = written_out(&graphs.map(|graph| (graph, "")), false);
+    let graphs = match written.as_deref() {
+        Some([before, after]) => [before, after],
+        _ => graphs,
+    };
+    let at = Evidence::new(graphs[0], None, graphs[1], evidence.policies.clone());
+    let found = match is_instance {
+        true => smaller_likeness(&at, Numerics::Exact, |small| ask(small, limit, Numerics::Exact, true)),
+        false => likeness(&at, limit, Numerics::Exact, true),
+    };
+    found.is_some_and(|(found, open)| found.alike == Alike::Same && open.is_none())
 }
 
 /// Elements of all tensors of both graphs on all ranks.

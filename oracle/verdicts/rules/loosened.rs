@@ -16,7 +16,6 @@
 //! Laws of several calls at once: sums in another order, distribution. These are tested by execution, where that is
 //! possible (`semantics::trials`).
 
-use super::choices::{as_choices, scatters};
 use super::proved::Evaluated;
 use super::{AnalyzedGraph, Evidence};
 use crate::definitions::{defined_calls, written_out};
@@ -31,19 +30,9 @@ const LEVELS: [(Numerics, &str); 3] = [
     (Numerics::Contraction, "fused functions as those that they are made of"),
 ];
 
-/// The least level by whose laws both graphs are proved equal, with the laws, in words. At the first one, which allows
-/// nothing, they are equal bit for bit.
+/// The least level by whose laws both graphs are proved equal, with the laws, in words.
 pub(super) fn prove(evidence: &Evidence) -> Option<(Numerics, &'static str)> {
     let (before, after) = (&evidence.before, &evidence.after);
-    // Where an index is out of range, a scatter raises: the graph after may not raise where the one before did not.
-    let [scatters, left] = [before, after].map(|side| scatters(side.graph));
-    let written = [as_choices(before, true), as_choices(after, left <= scatters)];
-    let [old, new] = written.each_ref().map(|graph| graph.as_ref().map(AnalyzedGraph::new));
-    let (before, after) = (old.as_ref().unwrap_or(before), new.as_ref().unwrap_or(after));
-    let is_written = old.is_some() || new.is_some();
-    if is_written && Evaluated::new(before, after, &evidence.own).proves_equal() {
-        return Some((Numerics::Exact, "a scatter into a constant as a choice by index"));
-    }
     LEVELS.into_iter().find(|&(level, _)| {
         // Where ranks have graphs of their own, that of another one may be loose where this one is not.
         let given = !evidence.own_ranks.is_empty();

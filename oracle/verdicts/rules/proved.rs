@@ -45,8 +45,31 @@ impl<'a> Evaluated<'a> {
         Evaluated { arena, old, new }
     }
 
+    /// Evaluates the graph after again, some of whose nodes have the values of others before: `(before, after)`.
+    pub(super) fn take(
+        &mut self,
+        after: &AnalyzedGraph<'a>,
+        own: &[(String, u32)],
+        known: &[(NodeId, NodeId)],
+    ) {
+        let Evaluated { arena, old, .. } = self;
+        let value = |&(twin, new): &(NodeId, NodeId)| Some((new, old.value(arena, twin, 0)?.ok()?.value));
+        let known = known.iter().filter_map(value).collect();
+        let start = Start { own: own.to_vec(), known, ..Start::default() };
+        self.new = evaluate_from(&mut self.arena, after.graph, &after.ops, &start);
+    }
+
+    /// The values of the nodes before and after that give one tensor.
+    pub(super) fn values(&mut self) -> [Vec<Option<ValueId>>; 2] {
+        let Evaluated { arena, old, new } = self;
+        [&*old, &*new].map(|evaluation| {
+            let value = |id| Some(evaluation.value(arena, id, 0)?.ok()?.value);
+            evaluation.graph.ids().map(value).collect()
+        })
+    }
+
     /// Whether both are proved to compute the same.
-    pub(super) fn proves_equal(mut self) -> bool {
+    pub(super) fn proves_equal(&mut self) -> bool {
         matches!(compare(&mut self.arena, &self.old, &self.new), Comparison::Equal(_))
     }
 }

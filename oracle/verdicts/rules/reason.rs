@@ -60,8 +60,6 @@ codes! {
         "Bodies of a higher-order operator differ, and are not known to do the same.";
     ViewByRecord "values/view-by-its-record"
         "A view without a rule was executed as it is recorded, whatever its arguments say.";
-    IndexInRange "values/index-in-range"
-        "The graphs are equal where no index is out of range; where one is, the graph before raises.";
     DynamicSizes "values/dynamic-sizes"
         "Sizes are symbolic, and equality at a few sizes is no proof.";
     UnknownWrite "values/unknown-write"

@@ -14,7 +14,7 @@ use super::folded::Folded;
 use super::proved::Evaluated;
 use super::{
     AnalyzedGraph, Checked, Code, Evidence, MovedGroup, RankOutcome, Reason, Stage, evidence, executed,
-    groups, layout, loosened, proved, recorded,
+    groups, layout, local, loosened, proved, recorded,
 };
 use crate::graph::{Graph, NodeId, Op, Out, Value};
 use crate::ops::{Binary, Kind, OpInfo, Reduce, Unary};
@@ -176,12 +176,17 @@ impl ValueEvidence {
             let is_open = !matches!(result, ValueResult::Equal(_)) && !evaluators.agree;
             if is_open
                 && evidence.policies.any_rewrite
+                && let Some(places) = local::prove(evidence, evaluators.element_limit)
+            {
+                let places = words::count(places, "place");
+                let words =
+                    format!("equal: computed otherwise at {places}, and the same there by fingerprints");
+                this.take_for_equal(&mut result, Code::Rounding.because(words));
+            } else if is_open
+                && evidence.policies.any_rewrite
                 && let Some((level, law)) = loosened::prove(evidence)
             {
-                if level == Numerics::Exact {
-                    let words = format!("equal where no index is out of range: proved with {law}");
-                    this.take_for_equal(&mut result, Code::IndexInRange.because(words));
-                } else if level <= evidence.policies.allowed.numerics {
+                if level <= evidence.policies.allowed.numerics {
                     let words = format!(
                         "equal by {level}, and not bit for bit: proved with {law}, where nothing tells that apart"
                     );

@@ -361,8 +361,12 @@ impl Survey<'_> {
                 }
                 Some(live)
             }
-            // An index is a sum over the indexed dimension of one place or none.
-            Move::Embedding | Move::IndexSelect | Move::Index | Move::Gather => {
+            // An index is a sum over the indexed dimension of one place or none. Of several that name one place the last one
+            // counts, so places are written to by as many as are recorded.
+            Move::Embedding | Move::IndexSelect | Move::Index | Move::Gather | Move::Scatter => {
+                if movement == Move::Scatter && !self.is_written_by_few(id, info)? {
+                    return None;
+                }
                 let mut live = moved(inputs, rank);
                 live.bound = Powers::new();
                 inputs.iter().for_each(|input| plus(&mut live.bound, &input.bound));
@@ -375,6 +379,14 @@ impl Survey<'_> {
             }
             _ => None,
         }
+    }
+
+    /// Whether the dimension along which an index says where to write does not shrink.
+    fn is_written_by_few(&self, id: NodeId, info: &OpInfo) -> Option<bool> {
+        let bound = Bound::new(self.graph, id, info.schema.as_ref()?).ok()?;
+        let index = *self.shapes(bound.node("index")?).first()?;
+        let dim = bound.int("dim")?.rem_euclid(index.axes.len().max(1) as i64) as usize;
+        Some(self.classes(*index.axes.get(dim)?).is_empty())
     }
 
     fn sent(&self, id: NodeId, info: &OpInfo, kind: Collective, inputs: &[&Live]) -> Option<Live> {

@@ -36,6 +36,8 @@ pub struct Start {
     pub inputs: Vec<Input>,
     /// The index of the rank that the graph was made for in process groups, by their names, where it is known.
     pub own: Vec<(String, u32)>,
+    /// The values of nodes that are known otherwise, and are not followed.
+    pub known: BTreeMap<NodeId, ValueId>,
 }
 
 /// Evaluates `graph` for one generic rank. Inputs are told apart by position.
@@ -126,7 +128,8 @@ impl<'g> Machine<'_, 'g> {
                 }
             };
             let produced = produced.unwrap_or_else(|reason| self.fail(reason));
-            self.eval.produced[node.index()] = produced;
+            let known = start.known.get(&node).and_then(|&value| self.known(produced, value));
+            self.eval.produced[node.index()] = known.unwrap_or(produced);
         }
         self.note_never_awaited();
         let storages = &self.eval.storages;
@@ -137,6 +140,18 @@ impl<'g> Machine<'_, 'g> {
         self.eval.mutations = held.into_iter().map(in_the_end).collect();
         let constants = constants.into_values().map(|held| (graph.target(held.holder), in_the_end(held)));
         self.eval.constants = constants.collect();
+    }
+
+    /// A tensor as it was produced, which holds what is known of it.
+    fn known(&mut self, produced: Produced, value: ValueId) -> Option<Produced> {
+        let Produced::Tensor(tensor, _) = produced else { return None };
+        let fresh = if self.eval.is_symbolic(tensor) {
+            self.fresh_symbolic(value, tensor.dtype)
+        } else {
+            let [sizes, strides] = [self.eval.sizes(tensor), self.eval.strides(tensor)].map(<[i64]>::to_vec);
+            self.fresh(value, &sizes, Some(&strides), tensor.dtype).ok()?
+        };
+        Some(self.done(fresh))
     }
 
     /// Notes what the storages behind the current node's inputs hold, and inputs that do not exist yet.

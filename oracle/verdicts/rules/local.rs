@@ -1,0 +1,298 @@
+//! Values by local proofs: what is computed otherwise at one place is compared there.
+//!
+//! # The idea
+//!
+//! The proof by terms follows what graphs move and call at any size, and knows no law; fingerprints know laws, and have to
+//! execute. So where a node has another term than its twin before, the calls between it and the values that both graphs have in
+//! common are taken out as two small graphs, which are functions of these values. If they are the same function, the node has the
+//! value of its twin, and the proof by terms goes on with that.
+//!
+//! # The statement
+//!
+//! Values with one term are equal on every rank. Functions that are equal for all arguments are equal for those. The laws are
+//! those of bits, which hold for infinities and for what is no number, so nothing is assumed of the values.
+//!
+//! Where sizes are symbolic, the functions are compared at sizes that are numbers. What is shown there for small sizes holds for
+//! all of them ([`crate::analysis::shrink`]); of symbols, products of them and numbers alone, which are no other size's.
+//!
+//! # What it does not do
+//!
+//! It takes no calls out that write, draw, communicate or have an effect, or that look at strides. Which node is whose twin
+//! the correspondence says; another choice would prove other places.
+
+use super::proved::Evaluated;
+use super::{AnalyzedGraph, Evidence, executed};
+use crate::graph::{Dim, Dtype, Graph, Node, NodeId, Op, Out, Transcriber, Value, bound_of};
+use crate::ops::{Kind, Move, View};
+use crate::semantics::symbolic::ValueId;
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::BTreeSet;
+
+/// Calls that are taken out at most.
+const MOST_CALLS: usize = 48;
+
+/// Places that are not the same, at most, until the search ends.
+const MOST_FAILURES: usize = 8;
+
+/// Sizes that symbols are given.
+const SIZES: [i64; 8] = [1009, 1013, 1019, 1021, 1031, 1033, 1039, 1049];
+
+/// At how many places values are computed otherwise, if they are all the same there and both graphs are equal then.
+pub(super) fn prove(evidence: &Evidence, limit: u64) -> Option<usize> {
+    let (before, after) = (&evidence.before, &evidence.after);
+    let symbols = Symbols::new([before.graph, after.graph]);
+    let sized = [before.graph, after.graph].map(|graph| graph.at_sizes(&|name| symbols.size(name)));
+    let mut evaluated = Evaluated::new(before, after, &evidence.own);
+    let mut shown: Vec<(NodeId, NodeId)> = Vec::new();
+    let mut failed: FxHashSet<NodeId> = FxHashSet::default();
+    while failed.len() < MOST_FAILURES {
+        let [old, new] = evaluated.values();
+        let mut names = FxHashMap::default();
+        let [old, new] = [(before, old), (after, new)].map(|(side, values)| named(side, values, &mut names));
+        let common = |own: &[Option<usize>], other: &[Option<usize>]| {
+            let other: FxHashSet<usize> = other.iter().flatten().copied().collect();
+            own.iter().map(|name| name.filter(|name| other.contains(name))).collect::<Vec<_>>()
+        };
+        let sides = [
+            Side::new(before, &sized[0], common(&old, &new)),
+            Side::new(after, &sized[1], common(&new, &old)),
+        ];
+        let twins =
+            after.graph.ids().filter_map(|id| Some((evidence.correspondence.before_of[id.index()]?, id)));
+        let part = |&(twin, id): &(NodeId, NodeId)| {
+            let pair = old[twin.index()].zip(new[id.index()]);
+            pair.is_some_and(|(old, new)| old != new) && !failed.contains(&id)
+        };
+        let (twin, id) = twins.into_iter().find(part)?;
+        if symbols.are_same(&sides, [twin, id], evidence, limit) {
+            shown.push((twin, id));
+            evaluated.take(after, &evidence.own, &shown);
+            if evaluated.proves_equal() {
+                return Some(shown.len());
+            }
+        } else {
+            failed.insert(id);
+        }
+    }
+    None
+}
+
+/// The numbers of the values of nodes: those of equal values, as tensors of one dtype and shape, are equal.
+fn named(
+    side: &AnalyzedGraph,
+    values: Vec<Option<ValueId>>,
+    names: &mut FxHashMap<(ValueId, Dtype, Vec<String>), usize>,
+) -> Vec<Option<usize>> {
+    let graph = side.graph;
+    let name = |(id, value): (NodeId, Option<ValueId>)| {
+        let tensor = graph.tensor_of(id)?;
+        let sizes = graph.dims(tensor.shape).iter().map(|dim| match dim {
+            Dim::Static(size) => size.to_string(),
+            Dim::Symbolic(expr) => graph.text(graph.expr(*expr).text).to_string(),
+        });
+        let next = names.len();
+        Some(*names.entry((value?, tensor.dtype, sizes.collect())).or_insert(next))
+    };
+    graph.ids().zip(values).map(name).collect()
+}
+
+/// One of both graphs.
+struct Side<'s, 'g> {
+    side: &'s AnalyzedGraph<'g>,
+    /// The same at sizes that are numbers.
+    sized: &'s Graph,
+    /// For each node the value that it has in common with the other graph.
+    common: Vec<Option<usize>>,
+    /// For each node whether it comes from numbers alone.
+    is_constant: Vec<bool>,
+}
+
+/// Calls, and the common values that they are given.
+#[derive(Default)]
+struct Region {
+    calls: BTreeSet<NodeId>,
+    given: BTreeSet<NodeId>,
+}
+
+impl<'s, 'g> Side<'s, 'g> {
+    fn new(side: &'s AnalyzedGraph<'g>, sized: &'s Graph, common: Vec<Option<usize>>) -> Side<'s, 'g> {
+        let mut this = Side { side, sized, common, is_constant: vec![false; sized.len()] };
+        for id in sized.ids() {
+            let of = side.graph.inputs(id);
+            let are_known = of.iter().all(|input| this.is_constant[input.index()]);
+            this.is_constant[id.index()] = this.is_number(id) || this.is_function(id) && are_known;
+        }
+        this
+    }
+
+    /// The calls from which a node comes, behind common values.
+    fn region(&self, of: NodeId) -> Option<Region> {
+        let mut region = Region::default();
+        let mut open = vec![of];
+        while let Some(id) = open.pop() {
+            if region.calls.contains(&id) || region.given.contains(&id) || self.is_number(id) {
+                continue;
+            }
+            if self.side.storages().shows_written(id) {
+                return None;
+            }
+            if id != of && self.common[id.index()].is_some() && self.is_given(id) {
+                region.given.insert(id);
+                continue;
+            }
+            if !self.is_function(id) || region.calls.len() == MOST_CALLS {
+                return None;
+            }
+            region.calls.insert(id);
+            open.extend(self.side.graph.inputs(id));
+        }
+        Some(region)
+    }
+
+    fn is_number(&self, id: NodeId) -> bool {
+        matches!(self.sized.node(id).out, Out::Int(_))
+    }
+
+    /// Whether a value is an argument: constants are known, and what a collective gives is there once it was waited for.
+    fn is_given(&self, id: NodeId) -> bool {
+        let graph = self.side.graph;
+        let is_launch = self.side.ops.call(graph, id).is_some_and(|info| info.collective().is_some());
+        let has_sizes = graph.tensor_of(id).is_some_and(|tensor| self.sized.sizes(tensor.shape).is_some());
+        has_sizes && !is_launch && !self.is_constant[id.index()]
+    }
+
+    /// Whether a node is a function of the elements of its operands.
+    fn is_function(&self, id: NodeId) -> bool {
+        let graph = self.side.graph;
+        let Some(info) = self.side.ops.call(graph, id) else { return false };
+        let reads_strides =
+            matches!(info.kind, Kind::View(View::AsStrided) | Kind::Move(Move::AsStridedScatter));
+        let is_other = matches!(
+            info.kind,
+            Kind::Collective(_)
+                | Kind::Wait
+                | Kind::Random(_)
+                | Kind::Number(_)
+                | Kind::SymSize
+                | Kind::SymNumel
+                | Kind::SymStride
+                | Kind::Item
+                | Kind::Assert
+                | Kind::Sync(_)
+                | Kind::Effect
+                | Kind::Resize
+                | Kind::Unknown
+        );
+        !is_other && !reads_strides && !info.effect && !info.writes() && !self.side.ops.draws(graph, id)
+    }
+
+    /// The calls of a region as a graph of their own, which takes these values.
+    fn taken_out(&self, region: &Region, given: &[(usize, NodeId, &Graph)], of: NodeId) -> Graph {
+        let mut graph = Graph::with_capacity(region.calls.len() + given.len() + 1);
+        let mut map: Vec<Option<NodeId>> = vec![None; self.sized.len()];
+        for (place, (name, example, from)) in given.iter().enumerate() {
+            let (Some(tensor), label) = (from.tensor_of(*example), format!("common {place}")) else {
+                continue;
+            };
+            let device = graph.intern(from.text(tensor.device));
+            let out = graph.contiguous(&from.sizes(tensor.shape).unwrap_or_default(), tensor.dtype, device);
+            let input = graph.push(&label, Op::Placeholder, &label);
+            graph.node_mut(input).out = out;
+            for (id, common) in self.common.iter().enumerate() {
+                if *common == Some(*name) && region.given.contains(&NodeId(id as u32)) {
+                    map[id] = Some(input);
+                }
+            }
+        }
+        for &id in &region.calls {
+            let mut copier = Transcriber { from: self.sized, to: &mut graph, map: &mut map };
+            let copied = copier.node(id, self.sized.name(id));
+            map[id.index()] = Some(copied);
+        }
+        let result = map[of.index()].map_or(Value::None, Value::Node);
+        let args = graph.push_values(&[result]);
+        let (name, target) = (graph.intern("output"), graph.intern_target("output"));
+        graph.push_node(Node { args, ..Node::new(name, Op::Output, target) });
+        graph.facts = self.sized.facts.clone();
+        graph
+    }
+}
+
+/// The symbols of both graphs.
+struct Symbols {
+    names: Vec<String>,
+}
+
+impl Symbols {
+    /// Those that are at least 1 and stand for no data.
+    fn new(graphs: [&Graph; 2]) -> Symbols {
+        let mut names: Vec<String> = Vec::new();
+        for symbol in graphs.iter().flat_map(|graph| &graph.symbols) {
+            let is_size = !symbol.unbacked && bound_of(&symbol.range.0).is_some_and(|low| low >= 1);
+            if is_size && !names.contains(&symbol.name) {
+                names.push(symbol.name.clone());
+            }
+        }
+        Symbols { names }
+    }
+
+    fn size(&self, name: &str) -> Option<i64> {
+        let at = self.names.iter().position(|own| own == name)?;
+        SIZES.get(at).copied()
+    }
+
+    /// Whether two nodes are the same function of common values.
+    fn are_same(&self, sides: &[Side; 2], of: [NodeId; 2], evidence: &Evidence, limit: u64) -> bool {
+        let [Some(old), Some(new)] = [0, 1].map(|side| sides[side].region(of[side])) else { return false };
+        let regions = [old, new];
+        let mut given: Vec<(usize, NodeId, &Graph)> = Vec::new();
+        for (side, region) in sides.iter().zip(&regions) {
+            for &id in &region.given {
+                let Some(name) = side.common[id.index()] else { return false };
+                if !given.iter().any(|(known, ..)| *known == name) {
+                    given.push((name, id, side.sized));
+                }
+            }
+        }
+        let mut is_sized = false;
+        for (side, region) in sides.iter().zip(&regions) {
+            for &id in region.calls.iter().chain(&region.given) {
+                match symbolic(side.side.graph, id) {
+                    Some(is_symbolic) => is_sized |= is_symbolic,
+                    None => return false,
+                }
+            }
+        }
+        let [before, after] = [0, 1].map(|k| sides[k].taken_out(&regions[k], &given, of[k]));
+        executed::are_same_bits([&before, &after], evidence, limit, is_sized)
+    }
+}
+
+/// Whether a node has symbolic sizes, or is given some; `None` where these are others than symbols, and products of them and
+/// numbers.
+fn symbolic(graph: &Graph, id: NodeId) -> Option<bool> {
+    let mut texts: Vec<&str> = Vec::new();
+    let text = |expr| graph.text(graph.expr(expr).text);
+    for tensor in graph.tensors_of(graph.node(id).out) {
+        texts.extend(graph.dims(graph.tensor(tensor).shape).iter().filter_map(|dim| match dim {
+            Dim::Symbolic(expr) => Some(text(*expr)),
+            Dim::Static(_) => None,
+        }));
+    }
+    let mut open: Vec<Value> = graph.args(id).to_vec();
+    open.extend(graph.kwargs(id).map(|(_, value)| value));
+    while let Some(value) = open.pop() {
+        match value {
+            Value::List(span) => open.extend(graph.values(span)),
+            Value::Symbolic(expr) => texts.push(text(expr)),
+            Value::Node(node) => match graph.node(node).out {
+                Out::SymInt(expr) => texts.push(text(expr)),
+                Out::SymBool(_) | Out::Other(_) => return None,
+                _ => {}
+            },
+            _ => {}
+        }
+    }
+    let is_product = |text: &&str| text.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '*' | ' '));
+    texts.iter().all(is_product).then_some(!texts.is_empty())
+}
