@@ -24,7 +24,7 @@ use super::proved::Evaluated;
 use super::{AnalyzedGraph, Evidence, executed};
 use crate::graph::{Dim, Dtype, Graph, Node, NodeId, Op, Out, Transcriber, Value, bound_of};
 use crate::ops::{Kind, Move, View};
-use crate::semantics::symbolic::ValueId;
+use crate::semantics::symbolic::{Evaluation, ValueId};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeSet;
 
@@ -37,75 +37,45 @@ const MOST_FAILURES: usize = 8;
 /// Sizes that symbols are given.
 const SIZES: [i64; 8] = [1009, 1013, 1019, 1021, 1031, 1033, 1039, 1049];
 
-/// At how many places values are computed otherwise, if they are all the same there and both graphs are equal then.
+/// At how many places values are computed otherwise, if they are the same there and both graphs are equal then.
 pub(super) fn prove(evidence: &Evidence, limit: u64) -> Option<usize> {
     let (before, after) = (&evidence.before, &evidence.after);
     let symbols = Symbols::new([before.graph, after.graph]);
     let sized = [before.graph, after.graph].map(|graph| graph.at_sizes(&|name| symbols.size(name)));
-    let mut evaluated = Evaluated::new(before, after, &evidence.own);
-    let mut shown: Vec<(NodeId, NodeId)> = Vec::new();
-    let mut failed: FxHashSet<NodeId> = FxHashSet::default();
-    while failed.len() < MOST_FAILURES {
-        let [old, new] = evaluated.values();
-        let mut names = FxHashMap::default();
-        let [old, new] = [(before, old), (after, new)].map(|(side, values)| named(side, values, &mut names));
-        let common = |own: &[Option<usize>], other: &[Option<usize>]| {
-            let other: FxHashSet<usize> = other.iter().flatten().copied().collect();
-            own.iter().map(|name| name.filter(|name| other.contains(name))).collect::<Vec<_>>()
-        };
-        let sides = [
-            Side::new(before, &sized[0], common(&old, &new)),
-            Side::new(after, &sized[1], common(&new, &old)),
-        ];
-        let twins =
-            after.graph.ids().filter_map(|id| Some((evidence.correspondence.before_of[id.index()]?, id)));
-        let part = |&(twin, id): &(NodeId, NodeId)| {
-            let pair = old[twin.index()].zip(new[id.index()]);
-            pair.is_some_and(|(old, new)| old != new) && !failed.contains(&id)
-        };
-        let (twin, id) = twins.into_iter().find(part)?;
-        if symbols.are_same(&sides, [twin, id], evidence, limit) {
-            shown.push((twin, id));
-            evaluated.take(after, &evidence.own, &shown);
-            if evaluated.proves_equal() {
-                return Some(shown.len());
+    let [old, new] = &sized;
+    let mut sides = [Side::new(before, old), Side::new(after, new)];
+    let mut names = FxHashMap::default();
+    let (mut places, mut failures) = (0, 0);
+    let evaluated = Evaluated::knowing(before, after, &evidence.own, |arena, [old, new], id| {
+        let mut value = |evaluation: &Evaluation, id| Some(evaluation.value(arena, id, 0)?.ok()?.value);
+        if sides[0].values.is_empty() {
+            for id in before.graph.ids() {
+                let value = value(old, id);
+                sides[0].note(value, id, &mut names);
             }
-        } else {
-            failed.insert(id);
         }
-    }
-    None
+        let found = value(new, id);
+        sides[1].note(found, id, &mut names);
+        let twin = evidence.correspondence.before_of[id.index()]?;
+        let [of_twin, own] = [(0, twin), (1, id)].map(|(side, id)| sides[side].values[id.index()]);
+        if failures == MOST_FAILURES || of_twin.is_none() || own.is_none() || of_twin == own {
+            return None;
+        }
+        if !symbols.are_same(&sides, [twin, id], evidence, limit) {
+            failures += 1;
+            return None;
+        }
+        places += 1;
+        sides[1].values.pop();
+        let value = value(old, twin);
+        sides[1].note(value, id, &mut names);
+        value
+    });
+    (places > 0 && evaluated.proves_equal()).then_some(places)
 }
 
-/// The numbers of the values of nodes: those of equal values, as tensors of one dtype and shape, are equal.
-fn named(
-    side: &AnalyzedGraph,
-    values: Vec<Option<ValueId>>,
-    names: &mut FxHashMap<(ValueId, Dtype, Vec<String>), usize>,
-) -> Vec<Option<usize>> {
-    let graph = side.graph;
-    let name = |(id, value): (NodeId, Option<ValueId>)| {
-        let tensor = graph.tensor_of(id)?;
-        let sizes = graph.dims(tensor.shape).iter().map(|dim| match dim {
-            Dim::Static(size) => size.to_string(),
-            Dim::Symbolic(expr) => graph.text(graph.expr(*expr).text).to_string(),
-        });
-        let next = names.len();
-        Some(*names.entry((value?, tensor.dtype, sizes.collect())).or_insert(next))
-    };
-    graph.ids().zip(values).map(name).collect()
-}
-
-/// One of both graphs.
-struct Side<'s, 'g> {
-    side: &'s AnalyzedGraph<'g>,
-    /// The same at sizes that are numbers.
-    sized: &'s Graph,
-    /// For each node the value that it has in common with the other graph.
-    common: Vec<Option<usize>>,
-    /// For each node whether it comes from numbers alone.
-    is_constant: Vec<bool>,
-}
+/// Numbers of values: those of equal values, as tensors of one dtype and shape, are equal.
+type Names = FxHashMap<(ValueId, Dtype, Vec<String>), usize>;
 
 /// Calls, and the common values that they are given.
 #[derive(Default)]
@@ -114,19 +84,52 @@ struct Region {
     given: BTreeSet<NodeId>,
 }
 
+/// One of both graphs.
+struct Side<'s, 'g> {
+    side: &'s AnalyzedGraph<'g>,
+    /// The same at sizes that are numbers.
+    sized: &'s Graph,
+    /// For each node that was evaluated the number of its value.
+    values: Vec<Option<usize>>,
+    /// All of them.
+    known: FxHashSet<usize>,
+    /// For each node whether it comes from numbers alone.
+    is_constant: Vec<bool>,
+}
+
 impl<'s, 'g> Side<'s, 'g> {
-    fn new(side: &'s AnalyzedGraph<'g>, sized: &'s Graph, common: Vec<Option<usize>>) -> Side<'s, 'g> {
-        let mut this = Side { side, sized, common, is_constant: vec![false; sized.len()] };
+    fn new(side: &'s AnalyzedGraph<'g>, sized: &'s Graph) -> Side<'s, 'g> {
+        let (values, known, is_constant) = (Vec::new(), FxHashSet::default(), vec![false; sized.len()]);
+        let mut this = Side { side, sized, values, known, is_constant };
         for id in sized.ids() {
-            let of = side.graph.inputs(id);
-            let are_known = of.iter().all(|input| this.is_constant[input.index()]);
+            let are_known = side.graph.inputs(id).iter().all(|input| this.is_constant[input.index()]);
             this.is_constant[id.index()] = this.is_number(id) || this.is_function(id) && are_known;
         }
         this
     }
 
+    /// Notes the value of the next node.
+    fn note(&mut self, value: Option<ValueId>, id: NodeId, names: &mut Names) {
+        let graph = self.side.graph;
+        let name = value.zip(graph.tensor_of(id)).map(|(value, tensor)| {
+            let sizes = graph.dims(tensor.shape).iter().map(|dim| match dim {
+                Dim::Static(size) => size.to_string(),
+                Dim::Symbolic(expr) => graph.text(graph.expr(*expr).text).to_string(),
+            });
+            let next = names.len();
+            *names.entry((value, tensor.dtype, sizes.collect())).or_insert(next)
+        });
+        self.known.extend(name);
+        self.values.push(name);
+    }
+
+    /// The value that a node has in common with the other graph.
+    fn common(&self, id: NodeId, other: &Side) -> Option<usize> {
+        self.values.get(id.index()).copied().flatten().filter(|value| other.known.contains(value))
+    }
+
     /// The calls from which a node comes, behind common values.
-    fn region(&self, of: NodeId) -> Option<Region> {
+    fn region(&self, of: NodeId, other: &Side) -> Option<Region> {
         let mut region = Region::default();
         let mut open = vec![of];
         while let Some(id) = open.pop() {
@@ -136,7 +139,7 @@ impl<'s, 'g> Side<'s, 'g> {
             if self.side.storages().shows_written(id) {
                 return None;
             }
-            if id != of && self.common[id.index()].is_some() && self.is_given(id) {
+            if id != of && self.is_given(id) && self.common(id, other).is_some() {
                 region.given.insert(id);
                 continue;
             }
@@ -198,9 +201,9 @@ impl<'s, 'g> Side<'s, 'g> {
             let out = graph.contiguous(&from.sizes(tensor.shape).unwrap_or_default(), tensor.dtype, device);
             let input = graph.push(&label, Op::Placeholder, &label);
             graph.node_mut(input).out = out;
-            for (id, common) in self.common.iter().enumerate() {
-                if *common == Some(*name) && region.given.contains(&NodeId(id as u32)) {
-                    map[id] = Some(input);
+            for id in &region.given {
+                if self.values[id.index()] == Some(*name) {
+                    map[id.index()] = Some(input);
                 }
             }
         }
@@ -243,12 +246,13 @@ impl Symbols {
 
     /// Whether two nodes are the same function of common values.
     fn are_same(&self, sides: &[Side; 2], of: [NodeId; 2], evidence: &Evidence, limit: u64) -> bool {
-        let [Some(old), Some(new)] = [0, 1].map(|side| sides[side].region(of[side])) else { return false };
+        let regions = [(0, 1), (1, 0)].map(|(own, other)| sides[own].region(of[own], &sides[other]));
+        let [Some(old), Some(new)] = regions else { return false };
         let regions = [old, new];
         let mut given: Vec<(usize, NodeId, &Graph)> = Vec::new();
         for (side, region) in sides.iter().zip(&regions) {
             for &id in &region.given {
-                let Some(name) = side.common[id.index()] else { return false };
+                let Some(name) = side.values[id.index()] else { return false };
                 if !given.iter().any(|(known, ..)| *known == name) {
                     given.push((name, id, side.sized));
                 }

@@ -11,8 +11,8 @@ use crate::graph::{Dtype, Graph, NodeId, Op, Value};
 use crate::ops::Kind;
 use crate::ops::shape::{Inferred, infer};
 use crate::semantics::symbolic::{
-    Arena, Comparison, Difference, Evaluation, Hazard, HazardKind, Limits, Member, Read, Start, ValueId,
-    What, compare, compare_read, evaluate_from, payload_members,
+    Arena, Comparison, Difference, Evaluation, Hazard, HazardKind, Known, Limits, Member, Read, Start,
+    ValueId, What, compare, compare_read, evaluate_from, evaluate_knowing, payload_members,
 };
 use crate::words;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -31,6 +31,22 @@ pub struct Evaluated<'a> {
 }
 
 impl<'a> Evaluated<'a> {
+    /// Evaluates the graph before and the graph after, some of whose nodes `known` may say to have other values: it is given
+    /// the graph before, evaluated.
+    pub(super) fn knowing(
+        before: &AnalyzedGraph<'a>,
+        after: &AnalyzedGraph<'a>,
+        own: &[(String, u32)],
+        mut known: impl FnMut(&mut Arena, [&Evaluation; 2], NodeId) -> Option<ValueId>,
+    ) -> Evaluated<'a> {
+        let mut arena = Arena::new(&before.graph.world, Limits::DEFAULT);
+        let start = Start { own: own.to_vec(), ..Start::default() };
+        let old = evaluate_from(&mut arena, before.graph, &before.ops, &start);
+        let known: &mut Known = &mut |arena, new, id| known(arena, [&old, new], id);
+        let new = evaluate_knowing(&mut arena, after.graph, &after.ops, &start, known);
+        Evaluated { arena, old, new }
+    }
+
     /// Evaluates the graph before and the graph after; `own` is the index in process groups of the rank that they are
     /// those of, where it is known: it says which slot of a buffer is the own one.
     pub fn new(
@@ -38,38 +54,11 @@ impl<'a> Evaluated<'a> {
         after: &AnalyzedGraph<'a>,
         own: &[(String, u32)],
     ) -> Evaluated<'a> {
-        let mut arena = Arena::new(&before.graph.world, Limits::DEFAULT);
-        let start = Start { own: own.to_vec(), ..Start::default() };
-        let old = evaluate_from(&mut arena, before.graph, &before.ops, &start);
-        let new = evaluate_from(&mut arena, after.graph, &after.ops, &start);
-        Evaluated { arena, old, new }
-    }
-
-    /// Evaluates the graph after again, some of whose nodes have the values of others before: `(before, after)`.
-    pub(super) fn take(
-        &mut self,
-        after: &AnalyzedGraph<'a>,
-        own: &[(String, u32)],
-        known: &[(NodeId, NodeId)],
-    ) {
-        let Evaluated { arena, old, .. } = self;
-        let value = |&(twin, new): &(NodeId, NodeId)| Some((new, old.value(arena, twin, 0)?.ok()?.value));
-        let known = known.iter().filter_map(value).collect();
-        let start = Start { own: own.to_vec(), known, ..Start::default() };
-        self.new = evaluate_from(&mut self.arena, after.graph, &after.ops, &start);
-    }
-
-    /// The values of the nodes before and after that give one tensor.
-    pub(super) fn values(&mut self) -> [Vec<Option<ValueId>>; 2] {
-        let Evaluated { arena, old, new } = self;
-        [&*old, &*new].map(|evaluation| {
-            let value = |id| Some(evaluation.value(arena, id, 0)?.ok()?.value);
-            evaluation.graph.ids().map(value).collect()
-        })
+        Evaluated::knowing(before, after, own, |_, _, _| None)
     }
 
     /// Whether both are proved to compute the same.
-    pub(super) fn proves_equal(&mut self) -> bool {
+    pub(super) fn proves_equal(mut self) -> bool {
         matches!(compare(&mut self.arena, &self.old, &self.new), Comparison::Equal(_))
     }
 }

@@ -36,9 +36,10 @@ pub struct Start {
     pub inputs: Vec<Input>,
     /// The index of the rank that the graph was made for in process groups, by their names, where it is known.
     pub own: Vec<(String, u32)>,
-    /// The values of nodes that are known otherwise, and are not followed.
-    pub known: BTreeMap<NodeId, ValueId>,
 }
+
+/// The value that a node is known to have otherwise, if it is; asked as soon as the node was executed.
+pub type Known<'k> = dyn FnMut(&mut Arena, &Evaluation, NodeId) -> Option<ValueId> + 'k;
 
 /// Evaluates `graph` for one generic rank. Inputs are told apart by position.
 pub fn evaluate<'g>(arena: &mut Arena, graph: &'g Graph, ops: &Ops) -> Evaluation<'g> {
@@ -47,6 +48,17 @@ pub fn evaluate<'g>(arena: &mut Arena, graph: &'g Graph, ops: &Ops) -> Evaluatio
 
 /// Evaluates `graph` on given inputs: a backward graph on what its forward graph has returned, say.
 pub fn evaluate_from<'g>(arena: &mut Arena, graph: &'g Graph, ops: &Ops, start: &Start) -> Evaluation<'g> {
+    evaluate_knowing(arena, graph, ops, start, &mut |_, _, _| None)
+}
+
+/// The same where some nodes are known to have the values of others.
+pub fn evaluate_knowing<'g>(
+    arena: &mut Arena,
+    graph: &'g Graph,
+    ops: &Ops,
+    start: &Start,
+    known: &mut Known,
+) -> Evaluation<'g> {
     // What this graph says of slots of its own may leave open what was known of other graphs.
     arena.settled.clear();
     let n = graph.len();
@@ -90,7 +102,7 @@ pub fn evaluate_from<'g>(arena: &mut Arena, graph: &'g Graph, ops: &Ops, start: 
         own: &start.own,
         has_own_slots: false,
     };
-    machine.run(start);
+    machine.run(start, known);
     machine.eval
 }
 
@@ -106,7 +118,7 @@ struct Held {
 type Constants<'g> = BTreeMap<&'g str, Held>;
 
 impl<'g> Machine<'_, 'g> {
-    fn run(&mut self, start: &Start) {
+    fn run(&mut self, start: &Start, known: &mut Known) {
         let graph = self.graph;
         let (mut held, mut constants) = (Vec::new(), BTreeMap::new());
         let mut recorded = FxHashMap::default();
@@ -128,8 +140,12 @@ impl<'g> Machine<'_, 'g> {
                 }
             };
             let produced = produced.unwrap_or_else(|reason| self.fail(reason));
-            let known = start.known.get(&node).and_then(|&value| self.known(produced, value));
-            self.eval.produced[node.index()] = known.unwrap_or(produced);
+            self.eval.produced[node.index()] = produced;
+            if let Some(value) = known(self.arena, &self.eval, node)
+                && let Some(known) = self.known(produced, value)
+            {
+                self.eval.produced[node.index()] = known;
+            }
         }
         self.note_never_awaited();
         let storages = &self.eval.storages;

@@ -116,7 +116,7 @@ pub use arena::{Arena, Limits};
 pub use compare::{
     Comparison, Counts, Difference, Differences, Divergence, Read, What, compare, compare_read,
 };
-pub use evaluate::{Input, Start, evaluate, evaluate_from};
+pub use evaluate::{Input, Known, Start, evaluate, evaluate_from, evaluate_knowing};
 pub use evaluation::{
     Effect, Evaluation, Launch, Mutation, NumberId, Output, OutputValue, Payload, TensorValue,
 };
