@@ -168,7 +168,7 @@ impl Move {
     }
 
     /// Whether what is in a tensor says which elements are moved.
-    fn selects_by_data(self) -> bool {
+    pub fn selects_by_data(self) -> bool {
         use Move::*;
         matches!(self, Index | IndexSelect | IndexPut | Gather | Scatter | ScatterAdd | Embedding)
     }

@@ -246,6 +246,14 @@ pub(super) fn likeness(
 
 /// The same at the sizes that both graphs have.
 fn ask(evidence: &Evidence, limit: u64, level: Numerics, is_asked: bool) -> Option<(Likeness, Option<Open>)> {
+    let graphs = [evidence.before.graph, evidence.after.graph];
+    let is_one = evidence.ranks.len() <= 1 && level < Numerics::Contraction;
+    let written = if is_one { written_out(&graphs.map(|graph| (graph, "")), false) } else { None };
+    let own = match written.as_deref() {
+        Some([before, after]) => Some(Evidence::new(before, None, after, evidence.policies.clone())),
+        _ => None,
+    };
+    let evidence = own.as_ref().unwrap_or(evidence);
     let options = options(evidence, limit);
     let prepared = Prepared::new(evidence).ok()?;
     let Prepared { before, after, world } = &prepared;
@@ -266,11 +274,6 @@ fn ask(evidence: &Evidence, limit: u64, level: Numerics, is_asked: bool) -> Opti
 
 /// Whether two graphs give the same bits. `is_instance`: their sizes stand for all others.
 pub(super) fn are_same_bits(graphs: [&Graph; 2], evidence: &Evidence, limit: u64, is_instance: bool) -> bool {
-    let written = written_out(&graphs.map(|graph| (graph, "")), false);
-    let graphs = match written.as_deref() {
-        Some([before, after]) => [before, after],
-        _ => graphs,
-    };
     let at = Evidence::new(graphs[0], None, graphs[1], evidence.policies.clone());
     let found = match is_instance {
         true => smaller_likeness(&at, Numerics::Exact, |small| ask(small, limit, Numerics::Exact, true)),

@@ -104,6 +104,7 @@ struct Survey<'s> {
     graph: &'s Graph,
     ops: &'s Ops,
     read: &'s Read,
+    state: &'s State,
     structure: &'s Structure,
     sizes: &'s Sizes,
     doubts: BTreeSet<String>,
@@ -128,9 +129,9 @@ impl Found {
     pub fn add(&mut self, graph: &Graph, ops: &Ops, read: &Read, state: &State, sizes: &Sizes) {
         let structure = &state.structure;
         let (up, down, doubts) = Default::default();
-        let mut survey = Survey { graph, ops, read, structure, sizes, doubts, up, down };
+        let mut survey = Survey { graph, ops, read, state, structure, sizes, doubts, up, down };
         let lives = survey.walk();
-        survey.positions(state);
+        survey.positions();
         most(&mut self.up, &survey.up);
         most(&mut self.down, &survey.down);
         self.has_ratio |= lives.iter().any(|live| live.is_ratio);
@@ -297,6 +298,10 @@ impl Survey<'_> {
                 Some(Live { named: vec![is_zero; rank], is_pure: is_zero, ..Live::default() })
             }
             Kind::Random(Random::Rand | Random::Randn) => Some(Live::input(rank)),
+            // Places of a dimension, each its own.
+            Kind::Arange | Kind::Opaque if self.counts_places(id) => {
+                self.are_places(id).then(|| Live { is_pure: false, ..Live::input(rank) })
+            }
             Kind::Unary(op) => self.unary(id, op, inputs.first()?),
             Kind::Binary(op) => self.binary(id, info, op, lives),
             Kind::Where | Kind::Clamp | Kind::MaskedFill | Kind::Pointwise => {
@@ -319,6 +324,41 @@ impl Survey<'_> {
             Kind::Matmul(kind) => self.multiplied(id, info, kind, lives),
             _ => None,
         }
+    }
+
+    /// Whether a call gives the places of a dimension, in order.
+    fn counts_places(&self, id: NodeId) -> bool {
+        matches!(self.ops.get(self.graph, id).short, "arange" | "arange_start" | "arange_step" | "iota")
+    }
+
+    /// Whether a node shows what such a call gives.
+    fn shows_places(&self, id: NodeId) -> bool {
+        let moves = self
+            .ops
+            .call(self.graph, id)
+            .is_some_and(|info| matches!(info.kind, Kind::View(_) | Kind::Move(Move::Clone)));
+        let of = self.graph.inputs(id);
+        self.graph.node(id).op == Op::Call && self.counts_places(id)
+            || moves && of.first().is_some_and(|&of| self.shows_places(of))
+    }
+
+    /// Whether places are used as indices alone, and to be held against others.
+    fn are_places(&self, id: NodeId) -> bool {
+        let users = self.graph.ids().filter(|&user| self.graph.inputs(user).contains(&id));
+        users.into_iter().all(|user| {
+            let Some(info) = self.ops.call(self.graph, user) else { return false };
+            match info.kind {
+                Kind::View(_) | Kind::Move(Move::Clone) => self.are_places(user),
+                Kind::Binary(Binary::Eq | Binary::Ne) => true,
+                Kind::Move(movement) if movement.selects_by_data() => {
+                    let bound = info.schema.as_ref().and_then(|s| Bound::new(self.graph, user, s).ok());
+                    bound.is_some_and(|bound| {
+                        ["self", "weight", "src", "source"].iter().all(|name| bound.node(name) != Some(id))
+                    })
+                }
+                _ => false,
+            }
+        })
     }
 
     /// A view moves digits. What an expansion adds is not named.
@@ -536,6 +576,15 @@ impl Survey<'_> {
             | Binary::Ge => {
                 self.choice(id, &tensors);
                 live = function(&[a, b], rank, true);
+                // What is held against places is an index of their dimension.
+                for operand in
+                    self.graph.inputs(id).into_iter().filter(|&operand| !self.shows_places(operand))
+                {
+                    let count = self.shapes(operand).first().and_then(|shape| shape.count);
+                    if let Some(leaf) = count.and_then(|count| self.state.counts.leaf(count)) {
+                        plus(&mut live.bound, &self.classes(leaf));
+                    }
+                }
             }
             Binary::LogicalAnd | Binary::LogicalOr | Binary::LogicalXor => {
                 live = function(&[a, b], rank, true)
@@ -628,13 +677,25 @@ impl Survey<'_> {
         Some(live)
     }
 
-    /// Positions of a dimension that shrinks are uniform as indices, and where they are compared with a boundary.
-    fn positions(&mut self, state: &State) {
+    /// Positions of a dimension that shrinks are uniform as indices, and where they are compared with a boundary, or are the
+    /// same as others of it.
+    fn positions(&mut self) {
+        let state = self.state;
         for one in &self.read.arithmetic {
             let (leaves, from) = one.leaves(state);
             let shrinks = |leaf: &Leaf| !self.classes(*leaf).is_empty();
             let is_boundary = one.law == Law::Compare && one.sources.len() == 1 && from.is_empty();
-            if leaves.iter().chain(&from).any(shrinks) && !is_boundary {
+            let is_equality =
+                matches!(self.ops.get(self.graph, one.node).kind, Kind::Binary(Binary::Eq | Binary::Ne));
+            let is_coincidence = is_equality
+                && one.sources.len() == 2
+                && one
+                    .sources
+                    .iter()
+                    .all(|source| source.is_some_and(|count| state.counts.leaf(count).is_some()))
+                && leaves.len() == 1
+                && from.is_empty();
+            if leaves.iter().chain(&from).any(shrinks) && !is_boundary && !is_coincidence {
                 self.doubt(one.node, "computes with positions of a dimension that shrinks");
             }
         }
