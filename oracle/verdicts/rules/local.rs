@@ -168,11 +168,11 @@ impl<'s, 'g> Side<'s, 'g> {
     fn is_function(&self, id: NodeId) -> bool {
         let graph = self.side.graph;
         let Some(info) = self.side.ops.call(graph, id) else { return false };
-        let reads_strides =
-            matches!(info.kind, Kind::View(View::AsStrided) | Kind::Move(Move::AsStridedScatter));
         let is_other = matches!(
             info.kind,
-            Kind::Collective(_)
+            Kind::View(View::AsStrided)
+                | Kind::Move(Move::AsStridedScatter)
+                | Kind::Collective(_)
                 | Kind::Wait
                 | Kind::Random(_)
                 | Kind::Number(_)
@@ -186,7 +186,7 @@ impl<'s, 'g> Side<'s, 'g> {
                 | Kind::Resize
                 | Kind::Unknown
         );
-        !is_other && !reads_strides && !info.effect && !info.writes() && !self.side.ops.draws(graph, id)
+        !is_other && !info.effect && !info.writes() && !self.side.ops.draws(graph, id)
     }
 
     /// The calls of a region as a graph of their own, which takes these values.
