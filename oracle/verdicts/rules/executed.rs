@@ -240,7 +240,7 @@ pub(super) fn likeness(
     let evidence = own.as_ref().unwrap_or(evidence);
     // Roundings add up with sizes.
     let is_shrunk = level < Numerics::Precision && elements(evidence) > MANY_ELEMENTS;
-    let small = if is_shrunk { smaller_likeness(evidence, level, ask) } else { None };
+    let small = if is_shrunk { smaller_likeness(evidence, level, &[], ask) } else { None };
     small.or_else(|| if is_shrunk && !is_asked { None } else { ask(evidence) })
 }
 
@@ -272,12 +272,14 @@ fn ask(evidence: &Evidence, limit: u64, level: Numerics, is_asked: bool) -> Opti
     Some((pair.likeness(level, is_asked)?, reserved))
 }
 
-/// Whether two graphs give the same bits. `is_instance`: their sizes stand for all others.
-pub(super) fn are_same_bits(graphs: [&Graph; 2], evidence: &Evidence, limit: u64, is_instance: bool) -> bool {
+/// Whether two graphs give the same bits. `symbols`: at all sizes in the place of these.
+pub(super) fn are_same_bits(graphs: [&Graph; 2], evidence: &Evidence, limit: u64, symbols: &[i64]) -> bool {
     let at = Evidence::new(graphs[0], None, graphs[1], evidence.policies.clone());
-    let found = match is_instance {
-        true => smaller_likeness(&at, Numerics::Exact, |small| ask(small, limit, Numerics::Exact, true)),
-        false => likeness(&at, limit, Numerics::Exact, true),
+    let found = match symbols {
+        [] => likeness(&at, limit, Numerics::Exact, true),
+        _ => {
+            smaller_likeness(&at, Numerics::Exact, symbols, |small| ask(small, limit, Numerics::Exact, true))
+        }
     };
     found.is_some_and(|(found, open)| found.alike == Alike::Same && open.is_none())
 }
@@ -295,10 +297,12 @@ fn elements(evidence: &Evidence) -> u64 {
 }
 
 /// The same at small sizes ([`shrink`](crate::analysis::shrink)). Equal at two assignments of sizes, under one reading of the
-/// numbers that may be counts, where that proves it for all; or apart under all of them, where no size is a coefficient.
+/// numbers that may be counts, where that proves it for all, and all `symbols` shrink; or apart under all of them, where no size
+/// is a coefficient.
 fn smaller_likeness(
     evidence: &Evidence,
     level: Numerics,
+    symbols: &[i64],
     ask: impl Fn(&Evidence) -> Option<(Likeness, Option<Open>)>,
 ) -> Option<(Likeness, Option<Open>)> {
     let graphs = [evidence.before.graph, evidence.after.graph];
@@ -307,7 +311,9 @@ fn smaller_likeness(
     }
     let at = |small: &Small| {
         let [before, after] = small.graphs.as_slice() else { return None };
-        ask(&Evidence::new(before, None, after, evidence.policies.clone())).filter(|_| small.is_uniform)
+        let shrinks = |size: &i64| small.sizes.iter().any(|(from, to)| from == size && to != size);
+        let at = Evidence::new(before, None, after, evidence.policies.clone());
+        if symbols.iter().all(shrinks) { ask(&at).filter(|_| small.is_uniform) } else { None }
     };
     let few = shrink(&graphs, STARTS[0]).ok()?;
     let more = std::cell::LazyCell::new(|| shrink(&graphs, STARTS[1]).unwrap_or_default());

@@ -12,8 +12,9 @@
 //! Values with one term are equal on every rank. Functions that are equal for all arguments are equal for those. The laws are
 //! those of bits, which hold for infinities and for what is no number, so nothing is assumed of the values.
 //!
-//! Where sizes are symbolic, the functions are compared at sizes that are numbers. What is shown there for small sizes holds for
-//! all of them ([`crate::analysis::shrink`]); of symbols, products of them and numbers alone, which are no other size's.
+//! Where sizes are symbolic, the functions are compared at sizes that are numbers, which occur nowhere else. What is shown for
+//! small sizes in their place holds for all of them ([`crate::analysis::shrink`]). They are symbols, and products of them
+//! and numbers, and nothing computes with them.
 //!
 //! # What it does not do
 //!
@@ -22,6 +23,7 @@
 
 use super::proved::Evaluated;
 use super::{AnalyzedGraph, Evidence, executed};
+use crate::expression::symbols_of;
 use crate::graph::{Dim, Dtype, Graph, Node, NodeId, Op, Out, Transcriber, Value, bound_of};
 use crate::ops::{Kind, Move, View};
 use crate::semantics::symbolic::{Evaluation, ValueId};
@@ -34,8 +36,11 @@ const MOST_CALLS: usize = 48;
 /// Places that are not the same, at most, until the search ends.
 const MOST_FAILURES: usize = 8;
 
-/// Sizes that symbols are given.
-const SIZES: [i64; 8] = [1009, 1013, 1019, 1021, 1031, 1033, 1039, 1049];
+/// Symbols of both graphs at most.
+const MOST_SYMBOLS: usize = 8;
+
+/// The least size that a symbol is given.
+const LEAST: i64 = 1009;
 
 /// At how many places values are computed otherwise, if they are the same there and both graphs are equal then.
 pub(super) fn prove(evidence: &Evidence, limit: u64) -> Option<usize> {
@@ -160,7 +165,8 @@ impl<'s, 'g> Side<'s, 'g> {
     fn is_given(&self, id: NodeId) -> bool {
         let graph = self.side.graph;
         let is_launch = self.side.ops.call(graph, id).is_some_and(|info| info.collective().is_some());
-        let has_sizes = graph.tensor_of(id).is_some_and(|tensor| self.sized.sizes(tensor.shape).is_some());
+        let has_sizes =
+            self.sized.tensor_of(id).is_some_and(|tensor| self.sized.sizes(tensor.shape).is_some());
         has_sizes && !is_launch && !self.is_constant[id.index()]
     }
 
@@ -221,27 +227,30 @@ impl<'s, 'g> Side<'s, 'g> {
     }
 }
 
-/// The symbols of both graphs.
+/// The symbols of both graphs that are at least 1 and stand for no data, each with a size that no other number is.
 struct Symbols {
-    names: Vec<String>,
+    sizes: Vec<(String, i64)>,
 }
 
 impl Symbols {
-    /// Those that are at least 1 and stand for no data.
     fn new(graphs: [&Graph; 2]) -> Symbols {
-        let mut names: Vec<String> = Vec::new();
+        let mut taken: BTreeSet<i64> = graphs.iter().flat_map(|graph| numbers(graph)).collect();
+        let mut sizes: Vec<(String, i64)> = Vec::new();
         for symbol in graphs.iter().flat_map(|graph| &graph.symbols) {
             let is_size = !symbol.unbacked && bound_of(&symbol.range.0).is_some_and(|low| low >= 1);
-            if is_size && !names.contains(&symbol.name) {
-                names.push(symbol.name.clone());
+            let is_known = sizes.iter().any(|(name, _)| *name == symbol.name);
+            if is_size && !is_known && sizes.len() < MOST_SYMBOLS {
+                let is_prime = |n: &i64| (2..).take_while(|d| d * d <= *n).all(|d| n % d != 0);
+                let free = (LEAST..).find(|size| is_prime(size) && !taken.contains(size)).unwrap_or(LEAST);
+                taken.insert(free);
+                sizes.push((symbol.name.clone(), free));
             }
         }
-        Symbols { names }
+        Symbols { sizes }
     }
 
     fn size(&self, name: &str) -> Option<i64> {
-        let at = self.names.iter().position(|own| own == name)?;
-        SIZES.get(at).copied()
+        self.sizes.iter().find(|(own, _)| own == name).map(|(_, size)| *size)
     }
 
     /// Whether two nodes are the same function of common values.
@@ -258,45 +267,80 @@ impl Symbols {
                 }
             }
         }
-        let mut is_sized = false;
+        let mut sizes: Vec<i64> = Vec::new();
         for (side, region) in sides.iter().zip(&regions) {
             for &id in region.calls.iter().chain(&region.given) {
-                match symbolic(side.side.graph, id) {
-                    Some(is_symbolic) => is_sized |= is_symbolic,
-                    None => return false,
-                }
+                let Some(texts) = symbolic(side.side, id) else { return false };
+                let of = texts.iter().flat_map(|text| symbols_of(text)).map(|name| self.size(name));
+                let Some(of) = of.collect::<Option<Vec<i64>>>() else { return false };
+                sizes.extend(of);
             }
         }
         let [before, after] = [0, 1].map(|k| sides[k].taken_out(&regions[k], &given, of[k]));
-        executed::are_same_bits([&before, &after], evidence, limit, is_sized)
+        executed::are_same_bits([&before, &after], evidence, limit, &sizes)
     }
 }
 
-/// Whether a node has symbolic sizes, or is given some; `None` where these are others than symbols, and products of them and
-/// numbers.
-fn symbolic(graph: &Graph, id: NodeId) -> Option<bool> {
-    let mut texts: Vec<&str> = Vec::new();
+/// The symbolic sizes that a node has or is given; `None` where these are others than symbols, and products of them and numbers,
+/// or where it computes with them.
+fn symbolic<'g>(side: &AnalyzedGraph<'g>, id: NodeId) -> Option<Vec<&'g str>> {
+    let graph = side.graph;
     let text = |expr| graph.text(graph.expr(expr).text);
+    let mut texts: Vec<&str> = Vec::new();
     for tensor in graph.tensors_of(graph.node(id).out) {
         texts.extend(graph.dims(graph.tensor(tensor).shape).iter().filter_map(|dim| match dim {
             Dim::Symbolic(expr) => Some(text(*expr)),
             Dim::Static(_) => None,
         }));
     }
-    let mut open: Vec<Value> = graph.args(id).to_vec();
-    open.extend(graph.kwargs(id).map(|(_, value)| value));
-    while let Some(value) = open.pop() {
-        match value {
-            Value::List(span) => open.extend(graph.values(span)),
-            Value::Symbolic(expr) => texts.push(text(expr)),
+    let kind = side.ops.call(graph, id).map(|info| info.kind);
+    // What is filled in is a number, and no size.
+    let takes_sizes = |is_listed: bool| match kind {
+        Some(Kind::View(_) | Kind::Arange) => true,
+        Some(Kind::Fill(_)) => is_listed,
+        _ => false,
+    };
+    let mut open: Vec<(bool, Value)> = graph.args(id).iter().map(|&value| (false, value)).collect();
+    open.extend(graph.kwargs(id).map(|(_, value)| (false, value)));
+    while let Some((is_listed, value)) = open.pop() {
+        let expr = match value {
+            Value::List(span) => {
+                open.extend(graph.values(span).iter().map(|&value| (true, value)));
+                continue;
+            }
+            Value::Symbolic(expr) => expr,
             Value::Node(node) => match graph.node(node).out {
-                Out::SymInt(expr) => texts.push(text(expr)),
+                Out::SymInt(expr) => expr,
                 Out::SymBool(_) | Out::Other(_) => return None,
-                _ => {}
+                _ => continue,
             },
-            _ => {}
+            _ => continue,
+        };
+        if !takes_sizes(is_listed) {
+            return None;
         }
+        texts.push(text(expr));
     }
     let is_product = |text: &&str| text.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '*' | ' '));
-    texts.iter().all(is_product).then_some(!texts.is_empty())
+    texts.iter().all(is_product).then_some(texts)
+}
+
+/// The numbers that a graph names: static sizes, and what calls are given.
+fn numbers(graph: &Graph) -> BTreeSet<i64> {
+    let tensors = graph.ids().flat_map(|id| graph.tensors_of(graph.node(id).out));
+    let dims = tensors.flat_map(|tensor| graph.dims(graph.tensor(tensor).shape).to_vec());
+    let mut found: BTreeSet<i64> = dims.filter_map(|dim| dim.known()).collect();
+    for id in graph.ids() {
+        let mut open: Vec<Value> = graph.args(id).to_vec();
+        open.extend(graph.kwargs(id).map(|(_, value)| value));
+        while let Some(value) = open.pop() {
+            match value {
+                Value::List(span) => open.extend(graph.values(span)),
+                Value::Int(n) => found.extend([n, n.saturating_abs()]),
+                Value::Float(x) => found.extend([x as i64, x.abs() as i64]),
+                _ => {}
+            }
+        }
+    }
+    found
 }
