@@ -299,7 +299,7 @@ impl Window {
             if stride < 0 {
                 return None;
             }
-            last = last.checked_add(stride.checked_mul(size - 1)?)?;
+            last = last.checked_add(stride.checked_mul(size.saturating_sub(1))?)?;
         }
         (start >= 0).then_some((start, last.checked_add(1)?))
     }
