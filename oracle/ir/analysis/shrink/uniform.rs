@@ -33,7 +33,7 @@ use super::scalars::Form;
 use super::sizes::Sizes;
 use super::structure::{Leaf, Structure};
 use super::values::{Shape, Value};
-use crate::graph::{Graph, NodeId, Op, Value as Argument};
+use crate::graph::{Dtype, DtypeClass, Graph, NodeId, Op, Value as Argument};
 use crate::ops::{
     Binary, Bound, Collective, Fill, Kind, Matmul, Move, OpInfo, Ops, Random, Reduce, Unary, View,
 };
@@ -271,7 +271,7 @@ impl Survey<'_> {
         }
         let made = self.live(id, info, &inputs, lives);
         let Some(mut live) = made else {
-            if is_small {
+            if is_small || inputs.iter().any(|input| input.is_summed()) {
                 self.doubt(id, "is no symmetric function of a dimension that shrinks");
             }
             return function(&inputs, rank, true);
@@ -288,8 +288,14 @@ impl Survey<'_> {
             Kind::Move(movement) => self.moved(id, info, movement, inputs),
             Kind::Cast => {
                 let from = self.graph.inputs(id).first().and_then(|&input| self.graph.tensor_at(input, 0));
-                let to = self.graph.tensor_at(id, 0)?;
-                (from?.dtype.class() <= to.dtype.class()).then(|| moved(inputs, rank))
+                let (from, to) = (from?.dtype, self.graph.tensor_at(id, 0)?.dtype);
+                // What an integer has wrapped depends on how much was summed.
+                let wraps = |dtype: Dtype| dtype.class() == DtypeClass::Int && dtype.itemsize() < 8;
+                let is_wrapped = from != to
+                    && from.class() == DtypeClass::Int
+                    && (wraps(from) || wraps(to))
+                    && inputs.iter().any(|input| input.is_summed());
+                (from.class() <= to.class() && !is_wrapped).then(|| moved(inputs, rank))
             }
             Kind::Wait | Kind::GetItem => Some(moved(inputs, rank)),
             Kind::Collective(kind) => self.sent(id, info, kind, inputs),
@@ -326,9 +332,11 @@ impl Survey<'_> {
         }
     }
 
-    /// Whether a call gives the places of a dimension, in order.
+    /// Whether a call gives the places of a dimension, in order; as integers that hold them all.
     fn counts_places(&self, id: NodeId) -> bool {
-        matches!(self.ops.get(self.graph, id).short, "arange" | "arange_start" | "arange_step" | "iota")
+        let is_range =
+            matches!(self.ops.get(self.graph, id).short, "arange" | "arange_start" | "arange_step" | "iota");
+        is_range && self.graph.tensor_of(id).is_some_and(|tensor| tensor.dtype == Dtype::I64)
     }
 
     /// Whether a node shows what such a call gives.
