@@ -526,7 +526,8 @@ impl<'a> Pair<'a> {
     /// Why elements whose terms differ may differ although they are equal in all trials: they are not the same sums and
     /// products of the same calls.
     fn apart(&self, trials: u32) -> Option<String> {
-        let why = match self.likeness(Numerics::Reassociation, false).map(|likeness| likeness.alike) {
+        let found = self.likeness(Numerics::Reassociation, false, f64::INFINITY);
+        let why = match found.map(|likeness| likeness.alike) {
             Some(Alike::Same) => return None,
             Some(Alike::Open(why)) => why,
             Some(Alike::Apart) => "they are not the same sums and products".to_string(),

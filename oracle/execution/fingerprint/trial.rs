@@ -76,8 +76,14 @@ impl Distance {
 
 impl Pair<'_> {
     /// Whether both graphs compute the same by the laws of a level; `None` where one of them cannot be run, or gives other
-    /// things than the other. Unless `is_asked`, it ends where they are not known to be the same.
-    pub fn likeness(&self, level: Numerics, is_asked: bool) -> Option<Likeness> {
+    /// things than the other, and where their numbers part by more than `most`. Unless `is_asked`, it ends where they are not
+    /// known to be the same.
+    pub fn likeness(&self, level: Numerics, is_asked: bool, most: f64) -> Option<Likeness> {
+        // A few numbers are less work than fingerprints.
+        let (in_own, elements) = self.own_distance(level)?;
+        if in_own > most {
+            return None;
+        }
         let is_real = level >= Numerics::Reassociation;
         let laws = Laws {
             reals: is_real,
@@ -97,7 +103,7 @@ impl Pair<'_> {
         marks.dedup();
         let field = Arc::new(Field::new(graphs().any(turns)));
         let mut domain = Worlds::new(Fingerprints { field, ..Fingerprints::new(laws) });
-        let mut found = Likeness { alike: Alike::Same, points: 0, in_doubles: 0.0, in_own: 0.0 };
+        let mut found = Likeness { alike: Alike::Same, points: 0, in_doubles: 0.0, in_own };
         let mut seen = Seen::default();
         // One point tells most differences, and whether there is room for any.
         self.look(&mut domain, level, &mut found, &mut seen)?;
@@ -109,8 +115,6 @@ impl Pair<'_> {
         if is_over(&found) {
             return Some(found);
         }
-        let (in_own, elements) = self.own_distance(level)?;
-        found.in_own = in_own;
         let is_large = elements > MANY_ELEMENTS;
         let times = match is_real {
             // What holds of bits holds wherever inputs lie.
@@ -195,7 +199,7 @@ impl Pair<'_> {
 
     /// How far both are apart in their own dtypes, relative to the largest element of a tensor, and how many elements their
     /// inputs have. `None` where one of them cannot be run.
-    pub fn own_distance(&self, level: Numerics) -> Option<(f64, usize)> {
+    fn own_distance(&self, level: Numerics) -> Option<(f64, usize)> {
         // The numbers of the first trial are large, so that exponentials overflow.
         let first = u32::from(level >= Numerics::Reassociation);
         let (mut largest, mut elements) = (0.0, 0);
@@ -372,7 +376,7 @@ mod tests {
         let bounds = Bounds::of(&graphs[0], &ops[0], &|_| false);
         let options = Options { bounds, ..Options::default() };
         Pair { before: &one, after: &other, world: &world, options: &options }
-            .likeness(level, true)
+            .likeness(level, true, f64::INFINITY)
             .unwrap_or_else(|| panic!("{before} / {after}"))
             .alike
     }

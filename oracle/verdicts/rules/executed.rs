@@ -258,18 +258,17 @@ fn ask(evidence: &Evidence, limit: u64, level: Numerics, is_asked: bool) -> Opti
     let prepared = Prepared::new(evidence).ok()?;
     let Prepared { before, after, world } = &prepared;
     let pair = Pair { before, after, world, options: &options };
-    // A few numbers are less work than fingerprints, and zeros of both signs are one number.
+    // Zeros of both signs are one number.
     let most = match level {
         level if level < Numerics::Reassociation => 0.0,
         _ if is_asked => f64::INFINITY,
         _ => MOST_ROUNDING,
     };
     let reserved = pair.reserved(&pair.run(&Concrete::of_trial(0)));
-    let says_nothing = reserved.is_some() && (!is_asked || level == Numerics::Exact);
-    if says_nothing || pair.own_distance(level)?.0 > most {
+    if reserved.is_some() && (!is_asked || level == Numerics::Exact) {
         return None;
     }
-    Some((pair.likeness(level, is_asked)?, reserved))
+    Some((pair.likeness(level, is_asked, most)?, reserved))
 }
 
 /// Whether two graphs give the same bits. `symbols`: at all sizes in the place of these.
