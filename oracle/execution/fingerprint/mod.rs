@@ -69,6 +69,8 @@ struct Laws {
     reals: bool,
     /// Whether the larger of zeros of either sign is one of them.
     zeros: bool,
+    /// Whether a sum with 0 is what 0 is added to, although it may be a zero of another sign.
+    signs: bool,
     /// Whether the inverse of what depends on inputs is one.
     quotients: bool,
     /// Whether functions that are made of others are written out, such as the logistic function.
@@ -266,6 +268,7 @@ impl Fingerprints {
         Fingerprints::new(Laws {
             reals: true,
             zeros: false,
+            signs: false,
             quotients: true,
             functions: true,
             analysis: false,
@@ -756,6 +759,13 @@ impl Fingerprints {
             return Some(b);
         }
         let is_one = alpha.is(&algebra.integer(1));
+        let is_zero = |cell: &Cell| self.laws.signs && is_one && cell.known() == Some(0.0);
+        match op {
+            Binary::Add | Binary::Sub if is_zero(&b) => return Some(a),
+            Binary::Add if is_zero(&a) => return Some(b),
+            Binary::Sub if is_zero(&a) => return Some(algebra.turned_sign(b)),
+            _ => {}
+        }
         if is_one && let Some(known) = self.of_known(algebra, (op, rounding), dtype, [a, b]) {
             return Some(known);
         }

@@ -88,6 +88,7 @@ impl Pair<'_> {
         let laws = Laws {
             reals: is_real,
             zeros: level >= Numerics::ZeroSign,
+            signs: level >= Numerics::ZeroSign,
             quotients: is_real,
             functions: level >= Numerics::Contraction,
             analysis: level >= Numerics::Contraction,

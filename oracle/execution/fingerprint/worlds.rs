@@ -52,6 +52,7 @@ impl Worlds {
         let laws = Laws {
             reals: false,
             zeros: true,
+            signs: false,
             quotients: false,
             functions: false,
             analysis: false,

@@ -294,10 +294,20 @@ pub(super) const EDITS: &[MathEdit] = &[
     edit("negated", "readers take the negative of a value", |call| call.then("aten.neg.default", &[])),
     edit("doubled", "readers take twice a value", |call| call.then("aten.mul.Tensor", &[Value::Float(2.0)])),
     edit("clipped", "readers take the positive part of a value", |call| {
-        let signed = matches!(call.kind, Kind::Matmul(_)).then(|| call.then("aten.relu.default", &[]));
-        signed?
+        let is_taken = call.is_absorbed(call.id, 8, |kind| kind == Kind::Unary(Unary::Relu));
+        (matches!(call.kind, Kind::Matmul(_)) && !is_taken).then(|| call.then("aten.relu.default", &[]))?
     }),
 ];
+
+/// Whether a call may give the same for a value that is scaled, shifted or negated.
+fn takes_no_scale(kind: Kind) -> bool {
+    matches!(
+        kind,
+        Kind::Binary(
+            Binary::Eq | Binary::Ne | Binary::Lt | Binary::Le | Binary::Gt | Binary::Ge | Binary::Pow
+        ) | Kind::Unary(Unary::Abs | Unary::Square | Unary::Cos | Unary::Sign | Unary::Isnan | Unary::Isinf)
+    )
+}
 
 const fn edit(name: &'static str, about: &'static str, change: fn(&Call) -> Option<New>) -> MathEdit {
     MathEdit { name, about, change }
@@ -351,24 +361,19 @@ impl<'r, 'g> Call<'r, 'g> {
         let settled = |operand: &NodeId| self.reading.is_settled(*operand);
         let operands = self.operands();
         let of_inputs = operands.iter().any(|&operand| !self.reading.sources.certain(operand).is_clear());
-        of_inputs && operands.iter().all(settled) && !self.is_absorbed(self.id, 8)
+        of_inputs && operands.iter().all(settled) && !self.is_absorbed(self.id, 8, takes_no_scale)
     }
 
-    /// Whether all readers may give the same for a value that is scaled, shifted or negated.
-    fn is_absorbed(&self, id: NodeId, depth: usize) -> bool {
+    /// Whether all readers may give the same for a value that was changed, since `takes_none` of that.
+    fn is_absorbed(&self, id: NodeId, depth: usize, takes_none: fn(Kind) -> bool) -> bool {
         let absorbs = |&reader: &NodeId| {
             let Some(kind) = self.reading.call(reader).map(|info| info.kind) else { return false };
             match kind {
                 Kind::View(_) | Kind::Cast | Kind::Move(Move::Clone) => {
-                    depth == 0 || self.is_absorbed(reader, depth - 1)
+                    depth == 0 || self.is_absorbed(reader, depth - 1, takes_none)
                 }
-                Kind::Binary(
-                    Binary::Eq | Binary::Ne | Binary::Lt | Binary::Le | Binary::Gt | Binary::Ge | Binary::Pow,
-                )
-                | Kind::Unary(
-                    Unary::Abs | Unary::Square | Unary::Cos | Unary::Sign | Unary::Isnan | Unary::Isinf,
-                )
-                | Kind::Opaque => true,
+                Kind::Opaque => true,
+                kind if takes_none(kind) => true,
                 _ => self.reading.graph.inputs(reader).iter().filter(|&&input| input == id).count() > 1,
             }
         };

@@ -167,7 +167,7 @@ pub(super) fn differences_at_small_sizes(
         }
         let at = Evidence::new(before, None, after, evidence.policies.clone());
         if level >= Numerics::Reassociation {
-            likeness(&at, limit, level, true).filter(|(found, _)| found.alike == Alike::Apart)?;
+            likeness(&at, limit, level, Asked::Answer).filter(|(found, _)| found.alike == Alike::Apart)?;
         }
         let (results, _) = execute(&at, limit, question);
         let mut found = results.into_iter().find_map(|(_, result)| match result {
@@ -221,16 +221,26 @@ pub(super) fn execute_at_sizes(
     })
 }
 
+/// What is asked of the likeness of two graphs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Asked<'s> {
+    /// Whether they are the same, and part by no more than [`MOST_ROUNDING`] as they are.
+    Hint,
+    /// All that can be said.
+    Answer,
+    /// Whether they are the same at all sizes in the place of these.
+    AllSizes(&'s [i64]),
+}
+
 /// How alike both graphs are by the laws of a level. With why that says nothing, where sizes are symbolic, say. Graphs of
-/// many elements are looked at at small sizes first, and at their own if that says nothing and `is_asked` for more than a
-/// hint: a hint is whether they are the same, and part by no more than [`MOST_ROUNDING`] as they are.
+/// many elements are looked at at small sizes first, and at their own if that says nothing and more than a hint is asked for.
 pub(super) fn likeness(
     evidence: &Evidence,
     limit: u64,
     level: Numerics,
-    is_asked: bool,
+    asked: Asked,
 ) -> Option<(Likeness, Option<Open>)> {
-    let ask = |evidence: &Evidence| ask(evidence, limit, level, is_asked);
+    let ask = |evidence: &Evidence| ask(evidence, limit, level, asked != Asked::Hint);
     if evidence.ranks.len() > 1 {
         return ask(evidence);
     }
@@ -240,8 +250,13 @@ pub(super) fn likeness(
     let evidence = own.as_ref().unwrap_or(evidence);
     // Roundings add up with sizes.
     let is_shrunk = level < Numerics::Precision && elements(evidence) > MANY_ELEMENTS;
-    let small = if is_shrunk { smaller_likeness(evidence, level, &[], ask) } else { None };
-    small.or_else(|| if is_shrunk && !is_asked { None } else { ask(evidence) })
+    let small = match asked {
+        Asked::AllSizes(symbols) => smaller_likeness(evidence, level, symbols, ask),
+        _ if is_shrunk => smaller_likeness(evidence, level, &[], ask),
+        _ => None,
+    };
+    let is_last = matches!(asked, Asked::AllSizes(_)) || asked == Asked::Hint && is_shrunk;
+    small.or_else(|| if is_last { None } else { ask(evidence) })
 }
 
 /// The same at the sizes that both graphs have.
@@ -268,19 +283,26 @@ fn ask(evidence: &Evidence, limit: u64, level: Numerics, is_asked: bool) -> Opti
     if reserved.is_some() && (!is_asked || level == Numerics::Exact) {
         return None;
     }
-    Some((pair.likeness(level, is_asked, most)?, reserved))
+    let mut found = pair.likeness(level, is_asked, most)?;
+    if level == Numerics::ZeroSign && found.alike == Alike::Same && loosened::reads_signs_of_zeros(evidence) {
+        found.alike = Alike::Open("something reads the sign of a zero".to_string());
+    }
+    Some((found, reserved))
 }
 
-/// Whether two graphs give the same bits. `symbols`: at all sizes in the place of these.
-pub(super) fn are_same_bits(graphs: [&Graph; 2], evidence: &Evidence, limit: u64, symbols: &[i64]) -> bool {
-    let at = Evidence::new(graphs[0], None, graphs[1], evidence.policies.clone());
-    let found = match symbols {
-        [] => likeness(&at, limit, Numerics::Exact, true),
-        _ => {
-            smaller_likeness(&at, Numerics::Exact, symbols, |small| ask(small, limit, Numerics::Exact, true))
-        }
-    };
-    found.is_some_and(|(found, open)| found.alike == Alike::Same && open.is_none())
+/// Whether two graphs are the same by the laws of a level. `symbols`: at all sizes in the place of these.
+pub(super) fn are_same(
+    [before, after]: [&Graph; 2],
+    evidence: &Evidence,
+    limit: u64,
+    level: Numerics,
+    symbols: &[i64],
+) -> bool {
+    let at = Evidence::new(before, None, after, evidence.policies.clone());
+    let asked = if symbols.is_empty() { Asked::Answer } else { Asked::AllSizes(symbols) };
+    likeness(&at, limit, level, asked).is_some_and(|(found, open)| {
+        found.alike == Alike::Same && open.is_none() && found.in_own <= MOST_ROUNDING
+    })
 }
 
 /// Elements of all tensors of both graphs on all ranks.

@@ -9,8 +9,10 @@
 //!
 //! # The statement
 //!
-//! Values with one term are equal on every rank. Functions that are equal for all arguments are equal for those. The laws are
-//! those of bits, which hold for infinities and for what is no number, so nothing is assumed of the values.
+//! Values with one term are equal on every rank. Functions that are equal for all arguments are equal for those. The laws of
+//! bits hold for infinities and for what is no number, so nothing is assumed of the values. The laws of real numbers are asked
+//! where a level of [`Numerics`] is, and the values are finite where inputs are and nothing overflows. What is the same by them
+//! alone may be rounded otherwise: nothing that comes of it may [tell](loosened::tells) that.
 //!
 //! Where sizes are symbolic, the functions are compared at sizes that are numbers, which occur nowhere else. What is shown for
 //! small sizes in their place holds for all of them ([`crate::analysis::shrink`]). They are symbols, and products of them
@@ -22,10 +24,11 @@
 //! the correspondence says; another choice would prove other places.
 
 use super::proved::Evaluated;
-use super::{AnalyzedGraph, Evidence, executed};
+use super::{AnalyzedGraph, Evidence, executed, loosened};
 use crate::expression::symbols_of;
 use crate::graph::{Dim, Dtype, Graph, Node, NodeId, Op, Out, Transcriber, Value, bound_of};
-use crate::ops::{Kind, Move, View};
+use crate::ops::{Binary, Kind, Move, Reduce, Unary, View};
+use crate::semantics::Numerics;
 use crate::semantics::symbolic::{Evaluation, ValueId};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeSet;
@@ -42,15 +45,23 @@ const MOST_SYMBOLS: usize = 8;
 /// The least size that a symbol is given.
 const LEAST: i64 = 1009;
 
-/// At how many places values are computed otherwise, if they are the same there and both graphs are equal then.
-pub(super) fn prove(evidence: &Evidence, limit: u64) -> Option<usize> {
+/// The levels by whose laws both graphs may be equal.
+const LEVELS: [Numerics; 4] =
+    [Numerics::Exact, Numerics::ZeroSign, Numerics::Reassociation, Numerics::Contraction];
+
+/// The least level, up to `most`, at which values are the same where they are computed otherwise, and both graphs are equal
+/// then; with the number of these places.
+pub(super) fn prove(evidence: &Evidence, limit: u64, most: Numerics) -> Option<(Numerics, usize)> {
     let (before, after) = (&evidence.before, &evidence.after);
     let symbols = Symbols::new([before.graph, after.graph]);
     let sized = [before.graph, after.graph].map(|graph| graph.at_sizes(&|name| symbols.size(name)));
     let [old, new] = &sized;
     let mut sides = [Side::new(before, old), Side::new(after, new)];
+    let twins = twins(evidence);
     let mut names = FxHashMap::default();
-    let (mut places, mut failures) = (0, 0);
+    let (mut level, mut places, mut failures) = (Numerics::Exact, 0, 0);
+    // The nodes before and after that may be rounded otherwise.
+    let mut loose = [Vec::new(), Vec::new()];
     let evaluated = Evaluated::knowing(before, after, &evidence.own, |arena, [old, new], id| {
         let mut value = |evaluation: &Evaluation, id| Some(evaluation.value(arena, id, 0)?.ok()?.value);
         if sides[0].values.is_empty() {
@@ -61,14 +72,20 @@ pub(super) fn prove(evidence: &Evidence, limit: u64) -> Option<usize> {
         }
         let found = value(new, id);
         sides[1].note(found, id, &mut names);
-        let twin = evidence.correspondence.before_of[id.index()]?;
+        let twin = twins[id.index()]?;
         let [of_twin, own] = [(0, twin), (1, id)].map(|(side, id)| sides[side].values[id.index()]);
         if failures == MOST_FAILURES || of_twin.is_none() || own.is_none() || of_twin == own {
             return None;
         }
-        if !symbols.are_same(&sides, [twin, id], evidence, limit) {
+        let is_same = |&level: &Numerics| symbols.are_same(&sides, [twin, id], evidence, limit, level);
+        let Some(found) = LEVELS.into_iter().filter(|level| *level <= most).find(is_same) else {
             failures += 1;
             return None;
+        };
+        if found > Numerics::Exact {
+            level = level.max(found);
+            loose[0].push(twin);
+            loose[1].push(id);
         }
         places += 1;
         sides[1].values.pop();
@@ -76,7 +93,29 @@ pub(super) fn prove(evidence: &Evidence, limit: u64) -> Option<usize> {
         sides[1].note(value, id, &mut names);
         value
     });
-    (places > 0 && evaluated.proves_equal()).then_some(places)
+    // Where ranks have graphs of their own, that of another one may be loose where this one is not.
+    let on_ranks = !evidence.own_ranks.is_empty();
+    let tells = |(side, loose): (&Side, &Vec<NodeId>)| {
+        !loose.is_empty() && loosened::tells(side.side.graph, loose, level, on_ranks)
+    };
+    let is_proved = places > 0 && evaluated.proves_equal() && !sides.iter().zip(&loose).any(tells);
+    is_proved.then_some((level, places))
+}
+
+/// For each node after the one before that it is to be the same as: what is returned at the same place, or else what
+/// became of it.
+fn twins(evidence: &Evidence) -> Vec<Option<NodeId>> {
+    let mut twins = evidence.correspondence.before_of.clone();
+    let returned = |graph: &Graph| {
+        let mut all = Vec::new();
+        graph.output().into_iter().for_each(|id| graph.for_each_input(id, &mut |input| all.push(input)));
+        all
+    };
+    let [old, new] = [&evidence.before, &evidence.after].map(|side| returned(side.graph));
+    if old.len() == new.len() {
+        std::iter::zip(old, new).for_each(|(old, new)| twins[new.index()] = Some(old));
+    }
+    twins
 }
 
 /// Numbers of values: those of equal values, as tensors of one dtype and shape, are equal.
@@ -100,15 +139,26 @@ struct Side<'s, 'g> {
     known: FxHashSet<usize>,
     /// For each node whether it comes from numbers alone.
     is_constant: Vec<bool>,
+    /// For each node whether it is finite where inputs are and nothing overflows.
+    is_finite: Vec<bool>,
 }
 
 impl<'s, 'g> Side<'s, 'g> {
     fn new(side: &'s AnalyzedGraph<'g>, sized: &'s Graph) -> Side<'s, 'g> {
-        let (values, known, is_constant) = (Vec::new(), FxHashSet::default(), vec![false; sized.len()]);
-        let mut this = Side { side, sized, values, known, is_constant };
+        let mut this = Side {
+            side,
+            sized,
+            values: Vec::new(),
+            known: FxHashSet::default(),
+            is_constant: vec![false; sized.len()],
+            is_finite: vec![false; sized.len()],
+        };
         for id in sized.ids() {
-            let are_known = side.graph.inputs(id).iter().all(|input| this.is_constant[input.index()]);
+            let of = side.graph.inputs(id);
+            let are_known = of.iter().all(|input| this.is_constant[input.index()]);
             this.is_constant[id.index()] = this.is_number(id) || this.is_function(id) && are_known;
+            this.is_finite[id.index()] =
+                this.keeps_finite(id) && of.iter().all(|of| this.is_finite[of.index()]);
         }
         this
     }
@@ -133,8 +183,8 @@ impl<'s, 'g> Side<'s, 'g> {
         self.values.get(id.index()).copied().flatten().filter(|value| other.known.contains(value))
     }
 
-    /// The calls from which a node comes, behind common values.
-    fn region(&self, of: NodeId, other: &Side) -> Option<Region> {
+    /// The calls from which a node comes, behind common values. Those in `through` are computed too where they can be.
+    fn region(&self, of: NodeId, other: &Side, level: Numerics, through: &BTreeSet<usize>) -> Option<Region> {
         let mut region = Region::default();
         let mut open = vec![of];
         while let Some(id) = open.pop() {
@@ -144,11 +194,16 @@ impl<'s, 'g> Side<'s, 'g> {
             if self.side.storages().shows_written(id) {
                 return None;
             }
-            if id != of && self.is_given(id) && self.common(id, other).is_some() {
+            let can_be_computed = self.is_function(id) && region.calls.len() < MOST_CALLS;
+            if id != of
+                && self.is_given(id, level)
+                && let Some(name) = self.common(id, other)
+                && !(can_be_computed && through.contains(&name))
+            {
                 region.given.insert(id);
                 continue;
             }
-            if !self.is_function(id) || region.calls.len() == MOST_CALLS {
+            if !can_be_computed {
                 return None;
             }
             region.calls.insert(id);
@@ -157,17 +212,71 @@ impl<'s, 'g> Side<'s, 'g> {
         Some(region)
     }
 
+    /// The numbers of the values of some nodes.
+    fn names(&self, of: &BTreeSet<NodeId>) -> BTreeSet<usize> {
+        of.iter().filter_map(|id| self.values[id.index()]).collect()
+    }
+
     fn is_number(&self, id: NodeId) -> bool {
         matches!(self.sized.node(id).out, Out::Int(_))
     }
 
     /// Whether a value is an argument: constants are known, and what a collective gives is there once it was waited for.
-    fn is_given(&self, id: NodeId) -> bool {
+    fn is_given(&self, id: NodeId, level: Numerics) -> bool {
         let graph = self.side.graph;
         let is_launch = self.side.ops.call(graph, id).is_some_and(|info| info.collective().is_some());
         let has_sizes =
             self.sized.tensor_of(id).is_some_and(|tensor| self.sized.sizes(tensor.shape).is_some());
-        has_sizes && !is_launch && !self.is_constant[id.index()]
+        let is_known = level < Numerics::Reassociation || self.is_finite[id.index()];
+        has_sizes && !is_launch && is_known && !self.is_constant[id.index()]
+    }
+
+    /// Whether a node is finite where its operands are.
+    fn keeps_finite(&self, id: NodeId) -> bool {
+        let graph = self.side.graph;
+        let Some(info) = self.side.ops.call(graph, id) else { return true };
+        let number = |place: usize| match graph.arg(id, place) {
+            Some(Value::Float(x)) => x,
+            Some(Value::Int(n)) => n as f64,
+            _ => 0.0,
+        };
+        let is_finite = |value: &Value| !matches!(value, Value::Float(x) if !x.is_finite());
+        let is_kept = match info.kind {
+            Kind::Unary(op) => !matches!(
+                op,
+                Unary::Log | Unary::Log2 | Unary::Log1p | Unary::Sqrt | Unary::Rsqrt | Unary::Reciprocal
+            ),
+            Kind::Binary(Binary::Div) => number(1) != 0.0,
+            Kind::Binary(Binary::Pow) => number(1) >= 1.0 && number(1).fract() == 0.0,
+            Kind::Binary(op) => !matches!(op, Binary::Fmod | Binary::Remainder | Binary::FloorDivide),
+            Kind::Reduce(op) => {
+                matches!(
+                    op,
+                    Reduce::Sum | Reduce::Mean | Reduce::Amax | Reduce::Amin | Reduce::Any | Reduce::All
+                )
+            }
+            kind => matches!(
+                kind,
+                Kind::View(_)
+                    | Kind::Move(_)
+                    | Kind::Cast
+                    | Kind::Fill(_)
+                    | Kind::Arange
+                    | Kind::Random(_)
+                    | Kind::Where
+                    | Kind::Fma
+                    | Kind::Clamp
+                    | Kind::MaskedFill
+                    | Kind::Cumsum
+                    | Kind::Matmul(_)
+                    | Kind::Collective(_)
+                    | Kind::Wait
+                    | Kind::GetItem
+            ),
+        };
+        is_kept
+            && graph.args(id).iter().all(is_finite)
+            && graph.kwargs(id).all(|(_, value)| is_finite(&value))
     }
 
     /// Whether a node is a function of the elements of its operands.
@@ -227,17 +336,19 @@ impl<'s, 'g> Side<'s, 'g> {
     }
 }
 
-/// The symbols of both graphs that are at least 1 and stand for no data, each with a size that no other number is.
+/// The symbols of both graphs that are at least 1, each with a size that no other number is.
 struct Symbols {
     sizes: Vec<(String, i64)>,
+    /// Those that stand for data: of one name, and perhaps not of one value.
+    of_data: Vec<String>,
 }
 
 impl Symbols {
     fn new(graphs: [&Graph; 2]) -> Symbols {
         let mut taken: BTreeSet<i64> = graphs.iter().flat_map(|graph| numbers(graph)).collect();
-        let mut sizes: Vec<(String, i64)> = Vec::new();
+        let (mut sizes, mut of_data): (Vec<(String, i64)>, Vec<String>) = Default::default();
         for symbol in graphs.iter().flat_map(|graph| &graph.symbols) {
-            let is_size = !symbol.unbacked && bound_of(&symbol.range.0).is_some_and(|low| low >= 1);
+            let is_size = bound_of(&symbol.range.0).is_some_and(|low| low >= 1);
             let is_known = sizes.iter().any(|(name, _)| *name == symbol.name);
             if is_size && !is_known && sizes.len() < MOST_SYMBOLS {
                 let is_prime = |n: &i64| (2..).take_while(|d| d * d <= *n).all(|d| n % d != 0);
@@ -245,21 +356,61 @@ impl Symbols {
                 taken.insert(free);
                 sizes.push((symbol.name.clone(), free));
             }
+            of_data.extend(symbol.unbacked.then(|| symbol.name.clone()));
         }
-        Symbols { sizes }
+        Symbols { sizes, of_data }
     }
 
     fn size(&self, name: &str) -> Option<i64> {
         self.sizes.iter().find(|(own, _)| own == name).map(|(_, size)| *size)
     }
 
-    /// Whether two nodes are the same function of common values.
-    fn are_same(&self, sides: &[Side; 2], of: [NodeId; 2], evidence: &Evidence, limit: u64) -> bool {
-        let regions = [(0, 1), (1, 0)].map(|(own, other)| sides[own].region(of[own], &sides[other]));
-        let [Some(old), Some(new)] = regions else { return false };
-        let regions = [old, new];
+    /// Whether two nodes are the same function of common values, by the laws of a level. Where they are not, as functions of
+    /// those that are nearest, what only one of them is given is computed too.
+    fn are_same(
+        &self,
+        sides: &[Side; 2],
+        of: [NodeId; 2],
+        evidence: &Evidence,
+        limit: u64,
+        level: Numerics,
+    ) -> bool {
+        let regions = |through: &BTreeSet<usize>| {
+            let region = |own: usize| sides[own].region(of[own], &sides[1 - own], level, through);
+            Some([region(0)?, region(1)?])
+        };
+        let mut through = BTreeSet::new();
+        let Some(mut taken) = regions(&through) else { return false };
+        if self.regions_are_same(sides, &taken, of, evidence, limit, level) {
+            return true;
+        }
+        let calls = |taken: &[Region; 2]| taken.each_ref().map(|region| region.calls.len());
+        let nearest = calls(&taken);
+        loop {
+            let [old, new] = [0, 1].map(|k| sides[k].names(&taken[k].given));
+            let known = through.len();
+            through.extend(old.symmetric_difference(&new));
+            if through.len() == known {
+                break;
+            }
+            let Some(next) = regions(&through) else { return false };
+            taken = next;
+        }
+        calls(&taken) != nearest && self.regions_are_same(sides, &taken, of, evidence, limit, level)
+    }
+
+    /// Whether the results of two regions are the same function of what both are given.
+    fn regions_are_same(
+        &self,
+        sides: &[Side; 2],
+        regions: &[Region; 2],
+        of: [NodeId; 2],
+        evidence: &Evidence,
+        limit: u64,
+        level: Numerics,
+    ) -> bool {
         let mut given: Vec<(usize, NodeId, &Graph)> = Vec::new();
-        for (side, region) in sides.iter().zip(&regions) {
+        for (side, region) in sides.iter().zip(regions) {
             for &id in &region.given {
                 let Some(name) = side.values[id.index()] else { return false };
                 if !given.iter().any(|(known, ..)| *known == name) {
@@ -268,61 +419,63 @@ impl Symbols {
             }
         }
         let mut sizes: Vec<i64> = Vec::new();
-        for (side, region) in sides.iter().zip(&regions) {
+        for (side, region) in sides.iter().zip(regions) {
             for &id in region.calls.iter().chain(&region.given) {
-                let Some(texts) = symbolic(side.side, id) else { return false };
+                let Some(texts) = self.symbolic(side.side, id) else { return false };
                 let of = texts.iter().flat_map(|text| symbols_of(text)).map(|name| self.size(name));
                 let Some(of) = of.collect::<Option<Vec<i64>>>() else { return false };
                 sizes.extend(of);
             }
         }
         let [before, after] = [0, 1].map(|k| sides[k].taken_out(&regions[k], &given, of[k]));
-        executed::are_same_bits([&before, &after], evidence, limit, &sizes)
+        executed::are_same([&before, &after], evidence, limit, level, &sizes)
     }
-}
 
-/// The symbolic sizes that a node has or is given; `None` where these are others than symbols, and products of them and numbers,
-/// or where it computes with them.
-fn symbolic<'g>(side: &AnalyzedGraph<'g>, id: NodeId) -> Option<Vec<&'g str>> {
-    let graph = side.graph;
-    let text = |expr| graph.text(graph.expr(expr).text);
-    let mut texts: Vec<&str> = Vec::new();
-    for tensor in graph.tensors_of(graph.node(id).out) {
-        texts.extend(graph.dims(graph.tensor(tensor).shape).iter().filter_map(|dim| match dim {
-            Dim::Symbolic(expr) => Some(text(*expr)),
-            Dim::Static(_) => None,
-        }));
-    }
-    let kind = side.ops.call(graph, id).map(|info| info.kind);
-    // What is filled in is a number, and no size.
-    let takes_sizes = |is_listed: bool| match kind {
-        Some(Kind::View(_) | Kind::Arange) => true,
-        Some(Kind::Fill(_)) => is_listed,
-        _ => false,
-    };
-    let mut open: Vec<(bool, Value)> = graph.args(id).iter().map(|&value| (false, value)).collect();
-    open.extend(graph.kwargs(id).map(|(_, value)| (false, value)));
-    while let Some((is_listed, value)) = open.pop() {
-        let expr = match value {
-            Value::List(span) => {
-                open.extend(graph.values(span).iter().map(|&value| (true, value)));
-                continue;
-            }
-            Value::Symbolic(expr) => expr,
-            Value::Node(node) => match graph.node(node).out {
-                Out::SymInt(expr) => expr,
-                Out::SymBool(_) | Out::Other(_) => return None,
-                _ => continue,
-            },
-            _ => continue,
-        };
-        if !takes_sizes(is_listed) {
-            return None;
+    /// The symbolic sizes that a node has or is given; `None` where these are others than symbols, and products of them and numbers,
+    /// or where it computes with them, or is given some that stand for data.
+    fn symbolic<'g>(&self, side: &AnalyzedGraph<'g>, id: NodeId) -> Option<Vec<&'g str>> {
+        let graph = side.graph;
+        let text = |expr| graph.text(graph.expr(expr).text);
+        let mut texts: Vec<&str> = Vec::new();
+        for tensor in graph.tensors_of(graph.node(id).out) {
+            texts.extend(graph.dims(graph.tensor(tensor).shape).iter().filter_map(|dim| match dim {
+                Dim::Symbolic(expr) => Some(text(*expr)),
+                Dim::Static(_) => None,
+            }));
         }
-        texts.push(text(expr));
+        let kind = side.ops.call(graph, id).map(|info| info.kind);
+        // What is filled in is a number, and no size.
+        let takes_sizes = |is_listed: bool| match kind {
+            Some(Kind::View(_) | Kind::Arange) => true,
+            Some(Kind::Fill(_)) => is_listed,
+            _ => false,
+        };
+        let mut open: Vec<(bool, Value)> = graph.args(id).iter().map(|&value| (false, value)).collect();
+        open.extend(graph.kwargs(id).map(|(_, value)| (false, value)));
+        while let Some((is_listed, value)) = open.pop() {
+            let expr = match value {
+                Value::List(span) => {
+                    open.extend(graph.values(span).iter().map(|&value| (true, value)));
+                    continue;
+                }
+                Value::Symbolic(expr) => expr,
+                Value::Node(node) => match graph.node(node).out {
+                    Out::SymInt(expr) => expr,
+                    Out::SymBool(_) | Out::Other(_) => return None,
+                    _ => continue,
+                },
+                _ => continue,
+            };
+            let is_of_data = |name: &str| self.of_data.iter().any(|own| own == name);
+            if !takes_sizes(is_listed) || symbols_of(text(expr)).any(is_of_data) {
+                return None;
+            }
+            texts.push(text(expr));
+        }
+        let is_product =
+            |text: &&str| text.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '*' | ' '));
+        texts.iter().all(is_product).then_some(texts)
     }
-    let is_product = |text: &&str| text.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '*' | ' '));
-    texts.iter().all(is_product).then_some(texts)
 }
 
 /// The numbers that a graph names: static sizes, and what calls are given.

@@ -9,15 +9,15 @@
 
 use super::allowed::{Allowed, TOLERANCE};
 use super::correspondence::Rewire;
-use super::executed::Clear;
+use super::executed::{Asked, Clear};
 use super::folded::Folded;
 use super::proved::Evaluated;
 use super::{
     AnalyzedGraph, Checked, Code, Evidence, MovedGroup, RankOutcome, Reason, Stage, evidence, executed,
-    groups, layout, local, loosened, proved, recorded,
+    groups, layout, local, proved, recorded,
 };
 use crate::graph::{Graph, NodeId, Op, Out, Value};
-use crate::ops::{Binary, Kind, OpInfo, Reduce, Unary};
+use crate::ops::Kind;
 use crate::semantics::{Alike, Numerics, Question};
 use crate::words;
 use rustc_hash::FxHashSet;
@@ -176,24 +176,17 @@ impl ValueEvidence {
             let is_open = !matches!(result, ValueResult::Equal(_)) && !evaluators.agree;
             if is_open
                 && evidence.policies.any_rewrite
-                && let Some(places) = local::prove(evidence, evaluators.element_limit)
+                && let Some((level, places)) =
+                    local::prove(evidence, evaluators.element_limit, evidence.policies.allowed.numerics)
             {
                 let places = words::count(places, "place");
+                let by = match level {
+                    Numerics::Exact => "equal".to_string(),
+                    level => format!("equal by {level}, and not bit for bit, where nothing tells that apart"),
+                };
                 let words =
-                    format!("equal: computed otherwise at {places}, and the same there by fingerprints");
+                    format!("{by}: computed otherwise at {places}, and the same there by fingerprints");
                 this.take_for_equal(&mut result, Code::Rounding.because(words));
-            } else if is_open
-                && evidence.policies.any_rewrite
-                && let Some((level, law)) = loosened::prove(evidence)
-            {
-                if level <= evidence.policies.allowed.numerics {
-                    let words = format!(
-                        "equal by {level}, and not bit for bit: proved with {law}, where nothing tells that apart"
-                    );
-                    this.take_for_equal(&mut result, Code::Rounding.because(words));
-                } else {
-                    this.would = Some(level);
-                }
             } else if is_open
                 && evidence.policies.any_rewrite
                 && let Some(moved) = groups::prove(evidence)
@@ -366,11 +359,10 @@ impl Evidence<'_> {
         if allowed.numerics < Numerics::Reassociation
             && !is_equal
             && (!is_denied || allowed.numerics == Numerics::ZeroSign)
-            && let Some((found, reserved)) = executed::likeness(self, limit, allowed.numerics, true)
+            && let Some((found, reserved)) = executed::likeness(self, limit, allowed.numerics, Asked::Answer)
         {
             let is_exact = allowed.numerics == Numerics::Exact;
-            let is_same = reserved.is_none() && found.alike == Alike::Same;
-            let is_known = is_same && (is_exact || !self.reads_signs_of_zeros());
+            let is_known = reserved.is_none() && found.alike == Alike::Same;
             if is_known || is_denied {
                 let level = if is_exact { "bit for bit" } else { "but for signs of zeros" };
                 let excuse = Code::Rounding.because(format!("values are the same {level}"));
@@ -384,18 +376,20 @@ impl Evidence<'_> {
         }
         let is_asked = allowed.numerics >= Numerics::Reassociation;
         let differs = values.results.iter().any(|(_, result)| is_different(result));
-        let is_wanted = is_asked || values.would.is_none() && differs;
-        if !self.policies.any_rewrite || is_equal && !differs || !is_wanted {
+        if !self.policies.any_rewrite || is_equal && !differs {
             return None;
         }
         if !is_asked {
             let mut levels = [Numerics::Reassociation, Numerics::Contraction].into_iter();
-            self.values.would = levels.find(|&level| self.holds_by(limit, level));
+            self.values.would = match differs {
+                true => levels.find(|&level| self.holds_by(limit, level)),
+                false => local::prove(self, limit, Numerics::Contraction).map(|(level, _)| level),
+            };
             return None;
         }
         let level = allowed.numerics;
         let tolerance = allowed.tolerance.unwrap_or(TOLERANCE);
-        let Some((found, reserved)) = executed::likeness(self, limit, level, true) else {
+        let Some((found, reserved)) = executed::likeness(self, limit, level, Asked::Answer) else {
             if level < Numerics::Precision {
                 return None;
             }
@@ -462,32 +456,8 @@ impl Evidence<'_> {
 
     /// Whether both graphs are known to be equal by a level.
     fn holds_by(&self, limit: u64, level: Numerics) -> bool {
-        executed::likeness(self, limit, level, false).is_some_and(|(found, open)| {
+        executed::likeness(self, limit, level, Asked::Hint).is_some_and(|(found, open)| {
             found.alike == Alike::Same && open.is_none() && found.in_own <= executed::MOST_ROUNDING
-        })
-    }
-
-    /// Whether something reads the sign of a zero that the larger or smaller of some values may have.
-    fn reads_signs_of_zeros(&self) -> bool {
-        [&self.before, &self.after].into_iter().any(|side| {
-            let of_extremes = |info: &OpInfo| {
-                matches!(
-                    info.kind,
-                    Kind::Clamp
-                        | Kind::Unary(Unary::Relu | Unary::Abs)
-                        | Kind::Binary(
-                            Binary::Maximum | Binary::Minimum | Binary::ClampMin | Binary::ClampMax
-                        )
-                        | Kind::Reduce(Reduce::Amax | Reduce::Amin)
-                        | Kind::Collective(_)
-                )
-            };
-            let loose: Vec<NodeId> = side
-                .graph
-                .ids()
-                .filter(|&id| side.ops.call(side.graph, id).is_some_and(of_extremes))
-                .collect();
-            loosened::tells(side.graph, &loose, Numerics::ZeroSign, false)
         })
     }
 }
