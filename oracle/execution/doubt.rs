@@ -137,10 +137,10 @@ impl<'r> Doubt<'r> {
 
 /// The cells at one place of a run.
 pub(super) struct Cells<'r> {
-    cells: Cow<'r, [u64]>,
+    pub(super) cells: Cow<'r, [u64]>,
     poison: &'r [bool],
     /// That of a tensor.
-    dtype: Option<Dtype>,
+    pub(super) dtype: Option<Dtype>,
 }
 
 impl<'r> Cells<'r> {

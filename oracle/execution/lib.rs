@@ -49,6 +49,7 @@ mod provenance;
 mod rank;
 mod run;
 mod smooth;
+mod stable;
 mod trials;
 
 pub use bounds::Bounds;

@@ -197,6 +197,21 @@ impl Stopped {
 }
 
 impl Answers {
+    /// The numbers of one trial, of which nothing else is known.
+    pub(super) fn of(numbers: Result<(Run, Run), Stopped>) -> Answers {
+        Answers {
+            numbers,
+            trials: 1,
+            unmoved: Vec::new(),
+            apart: None,
+            ends: None,
+            excused: Vec::new(),
+            reserved: None,
+            unproved: None,
+            terms: None,
+        }
+    }
+
     /// Whether no number differs.
     fn is_equal(&self) -> bool {
         self.numbers.as_ref().is_ok_and(|(before, after)| compare(before, after).is_empty())
@@ -343,17 +358,7 @@ impl<'a> Pair<'a> {
 
     /// Runs both with numbers, and with terms as far as that is needed (see the module).
     pub fn ask(&self, question: Question) -> Answers {
-        let mut answers = Answers {
-            numbers: self.run(&Concrete::of_trial(0)),
-            trials: 1,
-            unmoved: Vec::new(),
-            apart: None,
-            ends: None,
-            excused: Vec::new(),
-            reserved: None,
-            unproved: None,
-            terms: None,
-        };
+        let mut answers = Answers::of(self.run(&Concrete::of_trial(0)));
         if question.open {
             answers.reserved = self.reserved(&answers.numbers);
         }
@@ -420,7 +425,7 @@ impl<'a> Pair<'a> {
 
     /// Where numbers differ and that says nothing: by roundings alone, or behind calls that are drawn and not the same
     /// in both graphs.
-    fn excused(&self, numbers: &Result<(Run, Run), Stopped>, question: Question) -> Vec<Excuse> {
+    pub(super) fn excused(&self, numbers: &Result<(Run, Run), Stopped>, question: Question) -> Vec<Excuse> {
         let Ok((before, after)) = numbers else { return Vec::new() };
         let is_value = |one: &Difference| matches!(one.aspect, Aspect::Value { .. });
         let mut differences: Vec<Difference> = compare(before, after).into_iter().filter(is_value).collect();

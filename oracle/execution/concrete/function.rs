@@ -160,6 +160,18 @@ fn float_unary<R: Real>(op: Unary, tanh: bool) -> fn(R) -> R {
         Unary::Tanh => |x| R::narrow(x.wide().tanh()),
         Unary::Sin => |x| R::narrow(x.wide().sin()),
         Unary::Cos => |x| R::narrow(x.wide().cos()),
+        Unary::Log10 => |x| R::narrow(x.wide().log10()),
+        Unary::Tan => |x| R::narrow(x.wide().tan()),
+        Unary::Asin => |x| R::narrow(x.wide().asin()),
+        Unary::Acos => |x| R::narrow(x.wide().acos()),
+        Unary::Atan => |x| R::narrow(x.wide().atan()),
+        Unary::Sinh => |x| R::narrow(x.wide().sinh()),
+        Unary::Cosh => |x| R::narrow(x.wide().cosh()),
+        Unary::Asinh => |x| R::narrow(x.wide().asinh()),
+        Unary::Acosh => |x| R::narrow(x.wide().acosh()),
+        Unary::Atanh => |x| R::narrow(x.wide().atanh()),
+        Unary::Erf => |x| R::narrow(erf(x.wide())),
+        Unary::Erfc => |x| R::narrow(erfc(x.wide())),
         Unary::Floor => |x| R::narrow(x.wide().floor()),
         Unary::Ceil => |x| R::narrow(x.wide().ceil()),
         Unary::Round => |x| R::narrow(x.wide().round_ties_even()),
@@ -169,31 +181,40 @@ fn float_unary<R: Real>(op: Unary, tanh: bool) -> fn(R) -> R {
     }
 }
 
+/// The error function, to about 1e-14.
+fn erf(x: f64) -> f64 {
+    match () {
+        _ if x.abs() < FAR => series_of_erf(x),
+        _ if x < 0.0 => -erf(-x),
+        _ => 1.0 - erfc(x),
+    }
+}
+
+/// From where on a continued fraction gives the complementary error function.
+const FAR: f64 = 2.5;
+
 /// The complementary error function, to about 1e-14: a series near 0, a continued fraction further out.
 fn erfc(x: f64) -> f64 {
-    if x < 0.0 {
-        return 2.0 - erfc(-x);
-    }
-    if x < 2.5 {
-        let (mut term, mut sum, mut n) = (x, x, 0.0);
-        while term.abs() > 1e-18 * sum.abs() {
-            n += 1.0;
-            term *= -x * x / n;
-            sum += term / (2.0 * n + 1.0);
-            if n > 200.0 {
-                break;
-            }
+    match () {
+        _ if x.is_nan() => x,
+        _ if x < 0.0 => 2.0 - erfc(-x),
+        _ if x < FAR => 1.0 - series_of_erf(x),
+        _ if x > 30.0 => 0.0,
+        _ => {
+            let fraction = (1..=80).rev().fold(0.0, |fraction, k| f64::from(k) / 2.0 / (x + fraction));
+            (-x * x).exp() / (x + fraction) * std::f64::consts::FRAC_2_SQRT_PI / 2.0
         }
-        return 1.0 - std::f64::consts::FRAC_2_SQRT_PI * sum;
     }
-    if x > 30.0 {
-        return if x.is_nan() { x } else { 0.0 };
+}
+
+fn series_of_erf(x: f64) -> f64 {
+    let (mut term, mut sum, mut n) = (x, x, 0.0);
+    while term.abs() > 1e-18 * sum.abs() && n < 200.0 {
+        n += 1.0;
+        term *= -x * x / n;
+        sum += term / (2.0 * n + 1.0);
     }
-    let mut fraction = 0.0;
-    for k in (1..=80).rev() {
-        fraction = f64::from(k) / 2.0 / (x + fraction);
-    }
-    (-x * x).exp() / (x + fraction) * std::f64::consts::FRAC_2_SQRT_PI / 2.0
+    std::f64::consts::FRAC_2_SQRT_PI * sum
 }
 
 fn complex_unary(op: Unary, a: &Operand, count: usize) -> Outcome<Vec<u64>> {

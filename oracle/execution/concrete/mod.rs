@@ -35,6 +35,7 @@
 
 mod format;
 mod function;
+pub(super) mod wide;
 
 use super::domain::{Addend, Domain, Draw, MatmulSize, Operand, Outcome, Pointwise, RankReduce, refuse};
 use super::hash::{mix, words};

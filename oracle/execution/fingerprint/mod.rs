@@ -59,6 +59,7 @@ use cell::{Algebra, Cell, Selection, Table};
 use field::Field;
 use std::cmp::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+pub(super) use trial::least_apart;
 pub use trial::{Alike, Likeness};
 
 /// Which laws hold.

@@ -285,7 +285,7 @@ fn known(tensor: &TensorValue) -> impl Iterator<Item = usize> {
 
 /// How far numbers of a dtype are apart, relative to the largest of their tensor, that differ in more than the last digits of
 /// constants, where sums take away seven more.
-fn least_apart(dtype: Dtype) -> f64 {
+pub(in super::super) fn least_apart(dtype: Dtype) -> f64 {
     match dtype {
         Dtype::BF16 | Dtype::F8E4M3 | Dtype::F8E5M2 => 0.25,
         Dtype::F16 => 0.05,

@@ -159,28 +159,60 @@ pub(super) fn differences_at_small_sizes(
         return None;
     }
     let readings = shrink(&graphs, STARTS[0]).ok().filter(|readings| readings.len() <= MOST_READINGS)?;
-    let level = evidence.policies.allowed.numerics;
     let differences = |small: &Small| {
         let [before, after] = small.graphs.as_slice() else { return None };
         if !(small.is_uniform && small.is_free_of_sizes) {
             return None;
         }
         let at = Evidence::new(before, None, after, evidence.policies.clone());
-        if level >= Numerics::Reassociation {
-            likeness(&at, limit, level, Asked::Answer).filter(|(found, _)| found.alike == Alike::Apart)?;
-        }
-        let (results, _) = execute(&at, limit, question);
-        let mut found = results.into_iter().find_map(|(_, result)| match result {
-            ValueResult::Different(all) => Some(all),
-            _ => None,
-        })?;
-        found.retain(|difference| difference.about == About::Values);
+        let own = || {
+            if evidence.policies.allowed.numerics >= Numerics::Reassociation {
+                is_apart(&at, limit)?;
+            }
+            execute(&at, limit, question).0.into_iter().find_map(|(_, result)| values_of(result))
+        };
+        let mut found = differences_by_definitions(&at, limit).or_else(own)?;
         let sizes: Vec<String> = small.sizes.iter().map(|(from, to)| format!("{to} for {from}")).collect();
         found.iter_mut().for_each(|one| one.title += &format!(" with smaller sizes ({})", sizes.join(", ")));
-        (!found.is_empty()).then_some(found)
+        Some(found)
     };
     let mut all = readings.iter().map(differences).collect::<Option<Vec<_>>>()?.into_iter();
     all.next()
+}
+
+/// What differs by more than roundings where calls that are defined are written out.
+pub(super) fn differences_by_definitions(evidence: &Evidence, limit: u64) -> Option<Vec<ValueDifference>> {
+    if evidence.ranks.len() > 1 {
+        return None;
+    }
+    let [before, after] = loosened::written(evidence)?;
+    let mut written = Evidence::new(&before, None, &after, evidence.policies.clone());
+    (written.own, written.own_ranks) = (evidence.own.clone(), evidence.own_ranks.clone());
+    let allowed = &evidence.policies.allowed;
+    let tolerance = allowed.tolerance.filter(|_| allowed.numerics == Numerics::Approximate);
+    let prepared = Prepared::new(&written).ok()?;
+    let Prepared { before, after, world } = &prepared;
+    let pair = Pair { before, after, world, options: &options(&written, limit) };
+    let answers = pair.stable_differences(tolerance.unwrap_or(0.0))?;
+    if allowed.numerics >= Numerics::Reassociation {
+        is_apart(&written, limit)?;
+    }
+    let mut found = values_of(prepared.answer(&written, &answers, &answers.numbers))?;
+    found.iter_mut().for_each(|one| one.title += " where calls are written out by their definitions");
+    Some(found)
+}
+
+/// Whether numbers in double precision are apart by the laws of the level that is allowed.
+fn is_apart(evidence: &Evidence, limit: u64) -> Option<()> {
+    let level = evidence.policies.allowed.numerics;
+    likeness(evidence, limit, level, Asked::Answer).filter(|(found, _)| found.alike == Alike::Apart).map(drop)
+}
+
+/// The values that differ.
+fn values_of(result: ValueResult) -> Option<Vec<ValueDifference>> {
+    let ValueResult::Different(mut found) = result else { return None };
+    found.retain(|difference| difference.about == About::Values);
+    (!found.is_empty()).then_some(found)
 }
 
 /// What executions find where sizes are symbolic and these have other values than their hints: differences, and nothing

@@ -244,7 +244,18 @@ impl<'s, 'g> Side<'s, 'g> {
         let is_kept = match info.kind {
             Kind::Unary(op) => !matches!(
                 op,
-                Unary::Log | Unary::Log2 | Unary::Log1p | Unary::Sqrt | Unary::Rsqrt | Unary::Reciprocal
+                Unary::Log
+                    | Unary::Log2
+                    | Unary::Log1p
+                    | Unary::Log10
+                    | Unary::Sqrt
+                    | Unary::Rsqrt
+                    | Unary::Reciprocal
+                    | Unary::Tan
+                    | Unary::Asin
+                    | Unary::Acos
+                    | Unary::Acosh
+                    | Unary::Atanh
             ),
             Kind::Binary(Binary::Div) => number(1) != 0.0,
             Kind::Binary(Binary::Pow) => number(1) >= 1.0 && number(1).fract() == 0.0,

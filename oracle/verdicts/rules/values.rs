@@ -254,8 +254,14 @@ impl ValueEvidence {
             let question = Question { open, both: evaluators.both, agree: evaluators.agree, to_the_bit };
             let (mut results, clear) = executed::execute(first, evaluators.element_limit, question);
             let is_different = |(_, result): &(_, ValueResult)| matches!(result, ValueResult::Different(_));
+            let limit = evaluators.element_limit;
             if !evaluators.agree && !results.iter().any(is_different) {
-                results.extend(executed::execute_at_sizes(first, evaluators.element_limit, question));
+                results.extend(executed::execute_at_sizes(first, limit, question));
+            }
+            let is_open = |(_, result): &(_, ValueResult)| matches!(result, ValueResult::Unknown(_));
+            if first.policies.any_rewrite && !evaluators.agree && open && results.iter().all(is_open) {
+                let found = executed::differences_by_definitions(first, limit);
+                results.extend(found.map(|all| (ValueMethod::Concrete, ValueResult::Different(all))));
             }
             let is_too_large = results.iter().all(|(_, result)| {
                 matches!(result, ValueResult::Unknown(why) if matches!(why.code, Code::TooLarge | Code::TooManyRanks))

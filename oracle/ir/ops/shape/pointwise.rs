@@ -98,7 +98,8 @@ fn unary_dtype(call: &Call, kind: Unary, dtype: Dtype) -> Rule<Dtype> {
         Square if class == DtypeClass::Bool => Dtype::I64,
         Square => dtype,
         LogicalNot | Isnan | Isinf => Dtype::Bool,
-        Exp | Exp2 | Expm1 | Log | Log2 | Log1p | Sqrt | Rsqrt | Reciprocal | Sigmoid | Tanh | Sin | Cos => {
+        Exp | Exp2 | Expm1 | Log | Log2 | Log1p | Log10 | Sqrt | Rsqrt | Reciprocal | Sigmoid | Tanh
+        | Sin | Cos | Tan | Asin | Acos | Atan | Sinh | Cosh | Asinh | Acosh | Atanh | Erf | Erfc => {
             to_float(dtype)
         }
     })

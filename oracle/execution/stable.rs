@@ -1,0 +1,95 @@
+//! Differences of numbers that double precision confirms: they are no roundings.
+//!
+//! # The idea
+//!
+//! A rounding changes with the precision in which it is made, and what two functions differ by does not. So both graphs are
+//! executed twice with the same inputs, in their dtypes and in double precision. Where both graphs give the same numbers
+//! both times, next to what they differ by, they are two functions.
+//!
+//! # What it does not do
+//!
+//! It says nothing behind operators without kernel, whose results are drawn, unless both graphs call them alike
+//! ([`trials`](super::trials)).
+
+use super::compare::{Aspect, compare};
+use super::concrete::wide::{Wide, wide};
+use super::concrete::{Concrete, Scalar, decode};
+use super::doubt::{Cells, Doubt, Doubtful};
+use super::fingerprint::least_apart;
+use super::run::Run;
+use super::trials::{Answers, Excuse, Pair, Question};
+use crate::graph::DtypeClass;
+
+/// Trials that are made.
+const TRIALS: std::ops::RangeInclusive<u32> = 1..=4;
+
+/// How far numbers of two precisions may be apart, as a part of what graphs differ by.
+const AGREEMENT: f64 = 0.1;
+
+impl Pair<'_> {
+    /// A trial in which some numbers differ by more than roundings, and by more than `tolerance` relative to the largest
+    /// of their tensor; differences that double precision does not confirm are excused.
+    pub fn stable_differences(&self, tolerance: f64) -> Option<Answers> {
+        for trial in TRIALS {
+            let own = self.run(&Concrete::of_trial(trial)).ok()?;
+            let doubles = self.run(&Wide(Concrete::of_trial(trial))).ok()?;
+            let places = Doubt::where_differ(&own.0, Some(&own.1)).places;
+            let confirmed: Vec<&Doubtful> =
+                places.iter().filter(|place| is_stable(place, &own, &doubles, tolerance)).collect();
+            if confirmed.is_empty() {
+                continue;
+            }
+            let differences = compare(&own.0, &own.1);
+            let excused = differences.into_iter().filter(|one| {
+                let is_confirmed =
+                    confirmed.iter().any(|at| (at.rank, &at.place) == (one.rank as usize, &one.place));
+                matches!(one.aspect, Aspect::Value { .. }) && !is_confirmed
+            });
+            let excuse = |one: super::Difference| Excuse {
+                rank: one.rank,
+                place: one.place,
+                why: "double precision does not confirm that numbers differ".to_string(),
+                by_rounding: true,
+            };
+            let mut excused: Vec<Excuse> = excused.map(excuse).collect();
+            let numbers = Ok(own);
+            excused.extend(self.excused(&numbers, Question { to_the_bit: true, ..Question::default() }));
+            return Some(Answers { excused, ..Answers::of(numbers) });
+        }
+        None
+    }
+}
+
+/// Whether some elements differ at a place by as much in double precision as they do in their own.
+fn is_stable(place: &Doubtful, own: &(Run, Run), doubles: &(Run, Run), tolerance: f64) -> bool {
+    let cells = |run| Cells::at(run, place);
+    let (Some(a), Some(b), Some(c), Some(d)) =
+        (cells(&own.0), cells(&own.1), cells(&doubles.0), cells(&doubles.1))
+    else {
+        return false;
+    };
+    let Some(dtype) = a.dtype.filter(|_| [&b, &c, &d].iter().all(|other| other.dtype == a.dtype)) else {
+        return false;
+    };
+    let number = |cells: &Cells, i: usize, dtype| match decode(cells.get(i)?, dtype) {
+        Scalar::Float(x) => Some(x).filter(|x| x.is_finite()),
+        Scalar::Int(n) => Some(n as f64),
+        Scalar::Complex(..) => None,
+    };
+    let count = |cells: &Cells| cells.cells.len();
+    let numbers =
+        [&a, &b].into_iter().flat_map(|cells| (0..count(cells)).map(move |i| number(cells, i, dtype)));
+    let largest = numbers.flatten().fold(0.0, |largest: f64, x| largest.max(x.abs()));
+    let least = match dtype.class() {
+        DtypeClass::Float => least_apart(dtype).max(tolerance) * largest,
+        _ => 0.0,
+    };
+    let parts = |i: usize| {
+        let own = [number(&a, i, dtype)?, number(&b, i, dtype)?];
+        let doubles = [number(&c, i, wide(dtype))?, number(&d, i, wide(dtype))?];
+        let distance = (doubles[0] - doubles[1]).abs();
+        let agree = |k: usize| (own[k] - doubles[k]).abs() <= AGREEMENT * distance;
+        Some(distance > least && agree(0) && agree(1))
+    };
+    place.open.iter().any(|&(i, _)| parts(i) == Some(true))
+}
