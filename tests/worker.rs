@@ -230,10 +230,10 @@ fn children_of_a_worker_end_with_it() {
     let folder = Folder::new("children");
     std::fs::create_dir_all(&folder.0).unwrap();
     let file = folder.0.join("alive");
-    let rest = format!("(sleep 8; touch '{}') & ask; sleep 1000", file.display());
+    let rest = format!("(sleep 2; touch '{}') & ask; sleep 1000", file.display());
     let worker = Worker::start(&script("", &rest), limits()).unwrap();
     assert_eq!(judged(&worker).rule, "worker/hang");
-    std::thread::sleep(Duration::from_secs(8));
+    std::thread::sleep(Duration::from_secs(2));
     assert!(!file.exists());
 }
 

@@ -34,15 +34,15 @@ pub(super) fn new_mark() -> String {
 }
 
 /// Kills the processes that carry a worker's mark or descend from it, where it has not been waited for; but not the
-/// worker itself.
+/// worker itself. They are stopped first: a shell whose child has ended goes on with its next command.
 pub(super) fn kill(worker: Option<Pid>, mark: &str) {
     for _ in 0..ROUNDS {
         let found = find(worker, mark);
         if found.is_empty() {
             return;
         }
-        for process in found {
-            let _ = kill_process(process, Signal::KILL);
+        for signal in [Signal::STOP, Signal::KILL] {
+            found.iter().for_each(|&process| drop(kill_process(process, signal)));
         }
     }
 }

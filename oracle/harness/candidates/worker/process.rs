@@ -253,6 +253,7 @@ impl Process {
     fn end_group(&mut self) -> Option<ExitStatus> {
         if self.status.is_none() {
             let child = Pid::from_child(&self.child);
+            let _ = kill_process_group(child, Signal::STOP);
             descendants::kill(Some(child), &self.mark);
             let _ = kill_process_group(child, Signal::KILL);
             self.status = self.child.wait().ok();
