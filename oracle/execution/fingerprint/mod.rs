@@ -341,6 +341,12 @@ impl Fingerprints {
         if cell.known_integer().is_some_and(|known| number == known as f64) {
             return self.held(table, cell, to);
         }
+        if self.laws.are_bits() && cell.known().is_some() && number.is_finite() {
+            let mut algebra = self.algebra(table);
+            let known =
+                if is_float(to) { algebra.exact_float(number) } else { algebra.integer(number as i128) };
+            return self.held(table, known, to);
+        }
         // A rounding keeps the order of numbers, and may make 0 of what is none.
         let low = if cell.low >= 0.0 && is_float(to) { 0.0 } else { f64::NEG_INFINITY };
         // What leaves the range of a dtype is no evidence.
@@ -430,6 +436,13 @@ impl Fingerprints {
         let one = algebra.integer(1);
         let are_sets = laws.have_sets(dtype);
         let is_real = laws.reals && is_float(dtype);
+        let is_arithmetic = op.is_step() || matches!(op, Unary::Sqrt | Unary::Reciprocal | Unary::Square);
+        if laws.are_bits()
+            && is_arithmetic
+            && let Some(known) = self.of_known(algebra, Pointwise::Unary(op, tanh), dtype, &[a])
+        {
+            return Some(known);
+        }
         Some(match op {
             Unary::LogicalNot | Unary::BitwiseNot if dtype == Dtype::Bool && laws.choices => {
                 return algebra.logic(&[a], |of| !of[0]);
@@ -767,7 +780,12 @@ impl Fingerprints {
             Binary::Sub if is_zero(&a) => return Some(algebra.turned_sign(b)),
             _ => {}
         }
-        if is_one && let Some(known) = self.of_known(algebra, (op, rounding), dtype, [a, b]) {
+        let is_arithmetic = matches!(op, Binary::Add | Binary::Sub | Binary::Mul | Binary::Div);
+        let function = Pointwise::Binary(op, Number::Int(1), rounding);
+        if is_one
+            && is_arithmetic
+            && let Some(known) = self.of_known(algebra, function, dtype, &[a, b])
+        {
             return Some(known);
         }
         match op {
@@ -808,25 +826,21 @@ impl Fingerprints {
         }
     }
 
-    /// What arithmetic makes of two numbers that are known.
+    /// What a function that every machine rounds alike makes of floats that are known.
     fn of_known(
         &self,
         algebra: &mut Algebra,
-        (op, rounding): (Binary, Rounding),
+        function: Pointwise,
         dtype: Dtype,
-        of: [Cell; 2],
+        of: &[Cell],
     ) -> Option<Cell> {
-        if !matches!(op, Binary::Add | Binary::Sub | Binary::Mul | Binary::Div) || !is_float(dtype) {
-            return None;
-        }
-        let held = |cell: Cell| {
+        let held = |cell: &Cell| {
             let known = cell.known()?;
             let held = concrete_cell(Number::Float(known), dtype);
-            (number_of(held, dtype).to_bits() == known.to_bits()).then_some(held)
+            (number_of(held, dtype).to_bits() == known.to_bits()).then_some([held])
         };
-        let [x, y] = [[held(of[0])?], [held(of[1])?]];
-        let function = Pointwise::Binary(op, Number::Int(1), rounding);
-        let operands = [Operand::Cells(&x), Operand::Cells(&y)];
+        let held: Vec<[u64; 1]> = of.iter().map(held).collect::<Option<_>>().filter(|_| is_float(dtype))?;
+        let operands: Vec<Operand> = held.iter().map(|cell| Operand::Cells(cell)).collect();
         let computed = self.numbers.pointwise(function, dtype, &operands, 1).ok()?;
         Some(algebra.exact_float(number_of(*computed.first()?, dtype)))
     }

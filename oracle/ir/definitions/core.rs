@@ -382,10 +382,9 @@ impl Writer<'_> {
     fn tensor_function(&mut self, name: &str, args: &[Item]) -> Made {
         let x = &args[0];
         match name {
-            "abs" | "exp" | "log" | "sqrt" | "sin" | "cos" | "floor" | "sign" | "round" | "signbit"
-            | "erf" | "atan" | "lgamma" | "digamma" | "tanh" | "expm1" | "log1p" | "log2" | "exp2" => {
-                self.on(&format!("aten.{name}.default"), x, &[])
-            }
+            "abs" | "exp" | "log" | "sqrt" | "sin" | "cos" | "floor" | "trunc" | "sign" | "round"
+            | "signbit" | "erf" | "atan" | "lgamma" | "digamma" | "tanh" | "expm1" | "log1p" | "log2"
+            | "exp2" => self.on(&format!("aten.{name}.default"), x, &[]),
             "atan2" => {
                 let other = Value::Node(tensor(&args[1])?);
                 self.on("aten.atan2.default", x, &[other])

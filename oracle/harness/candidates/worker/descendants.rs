@@ -42,7 +42,9 @@ pub(super) fn kill(worker: Option<Pid>, mark: &str) {
             return;
         }
         for signal in [Signal::STOP, Signal::KILL] {
-            found.iter().for_each(|&process| drop(kill_process(process, signal)));
+            for &process in &found {
+                let _ = kill_process(process, signal);
+            }
         }
     }
 }
