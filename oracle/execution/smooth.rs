@@ -4,7 +4,7 @@
 //! may wrap, and a constant that is not finite is no real number. Each call is asked of alone; what flows where is not.
 
 use crate::graph::{DtypeClass, Graph, NodeId, Op, Out, Value};
-use crate::ops::{Collective, Kind, OpInfo, Ops};
+use crate::ops::{Binary, Collective, Kind, OpInfo, Ops};
 use std::collections::BTreeMap;
 
 /// The views without a rule, of which the record alone says which window they are, in the same way; those of tensors
@@ -53,8 +53,17 @@ pub fn tells_roundings_apart(graph: &Graph, id: NodeId, info: &OpInfo) -> bool {
     !is_smooth_call(graph, id, info)
 }
 
-fn is_step(kind: Kind) -> bool {
-    matches!(kind, Kind::Unary(op) if op.is_step())
+/// Whether what a call gives jumps: a step, what is left of a quotient that is one, or the bits of its operand.
+fn is_step(graph: &Graph, id: NodeId, info: &OpInfo) -> bool {
+    let rounds_down =
+        || graph.kwargs(id).any(|(key, value)| key == "rounding_mode" && matches!(value, Value::Str(_)));
+    match info.kind {
+        Kind::Unary(op) => op.is_step(),
+        Kind::Binary(Binary::FloorDivide | Binary::Remainder | Binary::Fmod) => true,
+        Kind::Binary(Binary::Div) => rounds_down(),
+        Kind::View(_) => graph.target(id).ends_with(".dtype"),
+        _ => false,
+    }
 }
 
 fn is_smooth_call(graph: &Graph, id: NodeId, info: &OpInfo) -> bool {
@@ -62,7 +71,9 @@ fn is_smooth_call(graph: &Graph, id: NodeId, info: &OpInfo) -> bool {
     let mut constants = graph.args(id).iter().copied().chain(graph.kwargs(id).map(|(_, value)| value));
     let takes_floats = graph.inputs(id).into_iter().any(|input| classes(graph, input).any(is_float));
     let gives_other = classes(graph, id).any(|class| !is_float(class));
-    constants.all(is_finite) && !is_step(info.kind) && !(gives_other && (takes_floats || computes(info.kind)))
+    constants.all(is_finite)
+        && !is_step(graph, id, info)
+        && !(gives_other && (takes_floats || computes(info.kind)))
 }
 
 fn is_float(class: DtypeClass) -> bool {
