@@ -47,6 +47,7 @@ mod field;
 mod trial;
 mod worlds;
 
+use super::concrete::wide::wide;
 use super::concrete::{Concrete, Scalar, cell as concrete_cell, decode};
 use super::domain::{Addend, Domain, Draw, MatmulSize, Operand, Outcome, Pointwise, RankReduce, Rounding};
 use super::hash::{mix, text, words};
@@ -162,11 +163,6 @@ fn rounds(dtype: Dtype) -> bool {
 /// Floats of less than 32 bits.
 fn is_small(dtype: Dtype) -> bool {
     matches!(dtype, Dtype::F16 | Dtype::BF16 | Dtype::F8E4M3 | Dtype::F8E5M2)
-}
-
-/// The dtype that numbers are computed in.
-fn wide(dtype: Dtype) -> Dtype {
-    if is_float(dtype) { Dtype::F64 } else { dtype }
 }
 
 fn number_of(cell: u64, dtype: Dtype) -> f64 {
