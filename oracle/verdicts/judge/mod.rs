@@ -888,7 +888,7 @@ fn judge_comparable<'a>(
         let mut evaluated = None;
         both(
             side,
-            || evaluated = evaluators.prove.then(|| Evaluated::new(side, after, &evidence.own)),
+            || evaluated = evaluators.prove.then(|| Evaluated::new(side, after, &evidence.start())),
             || (side.dependences(), after.faults_given(side, nodes)),
         );
         evidence.expected_order = expected_order(&evidence, pass, before_in_order, options.references);

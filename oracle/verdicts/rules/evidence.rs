@@ -6,6 +6,7 @@ use super::{AnalyzedGraph, AsGiven, Correspondence, Finding, Merge, NodeMention,
 use crate::analysis::fault::{Fault, FaultKind};
 use crate::analysis::origin::Origin;
 use crate::graph::{Graph, NodeId};
+use crate::semantics::symbolic::Start;
 use std::sync::Arc;
 
 /// The outcome on one rank.
@@ -99,6 +100,11 @@ impl<'a> Evidence<'a> {
         }
     }
 
+    /// What an evaluation of both graphs begins with.
+    pub fn start(&self) -> Start {
+        Start { own: self.own.clone(), is_of_one_rank: !self.own_ranks.is_empty(), ..Start::default() }
+    }
+
     /// What is known of the graph after on each of its ranks.
     pub fn outcomes(&self) -> impl Iterator<Item = RankOutcome<'a>> {
         let outcome = |&rank: &u32| RankOutcome {
@@ -108,6 +114,29 @@ impl<'a> Evidence<'a> {
             correspondence: self.correspondence.clone(),
         };
         self.own_ranks.iter().map(outcome)
+    }
+
+    /// The graph after of each rank that has one of its own, or the only one.
+    pub(super) fn afters(&self) -> Vec<&AnalyzedGraph<'a>> {
+        match self.ranks.as_slice() {
+            [] | [_] => vec![&*self.after],
+            ranks => ranks.iter().map(|outcome| &*outcome.side).collect(),
+        }
+    }
+
+    /// The same question about other graphs: that before, and those after in the order of [`afters`](Evidence::afters).
+    pub(super) fn of_graphs<'g>(&self, before: &'g Graph, afters: &'g [Graph]) -> Option<Evidence<'g>> {
+        let mut other = Evidence::new(before, None, afters.first()?, self.policies.clone());
+        (other.own, other.own_ranks) = (self.own.clone(), self.own_ranks.clone());
+        let before = &other.before;
+        let outcome = |(outcome, graph): (&RankOutcome, &'g Graph)| RankOutcome {
+            rank: outcome.rank,
+            before: before.clone(),
+            side: Arc::new(AnalyzedGraph::new(graph)),
+            correspondence: outcome.correspondence.clone(),
+        };
+        other.ranks = std::iter::zip(&self.ranks, afters).map(outcome).collect();
+        Some(other)
     }
 
     /// The distinct graphs after the pass: unrepaired, if known, then repaired.

@@ -3,7 +3,7 @@
 
 use super::sizes::{Sized, Sizes};
 use super::values::{self, About, Observed, ValueDifference, ValueMethod, ValueResult};
-use super::{AnalyzedGraph, Code, Evidence, RankOutcome, Reason, loosened};
+use super::{AnalyzedGraph, Code, Evidence, Reason, loosened};
 use crate::analysis::resize::shrink_together;
 use crate::analysis::shrink::{Small, shrink};
 use crate::definitions::written_out;
@@ -14,7 +14,6 @@ use crate::semantics::{
     self, Alike, Answers, Aspect, Bounds, Concrete, Difference, Failure, Hazard, HazardKind, Likeness,
     Numerics, Open, Options, Pair, Place, Program, Question, Run, Stopped,
 };
-use std::sync::Arc;
 
 /// Ranks that are executed at most: beyond it a world is not small.
 const MOST_RANKS: u32 = Limit::Executed.standard() as u32;
@@ -132,9 +131,28 @@ pub(super) fn execute_smaller(evidence: &Evidence, limit: u64, question: Questio
     (clear.believed || clear.equal).then_some(clear)
 }
 
-/// Whether a graph names more tensors at once than are followed when sizes change.
-fn is_unrolled(graph: &Graph) -> bool {
-    let is_long = |id: NodeId| {
+/// The graph before of all ranks, and the graphs after; `None` where ranks had different ones before.
+fn graphs<'e>(evidence: &'e Evidence) -> Option<Vec<&'e Graph>> {
+    let befores = befores(evidence);
+    let all = || befores.iter().copied().chain(evidence.afters()).map(|side| side.graph).collect();
+    (befores.len() == 1).then(all)
+}
+
+/// The same question about other graphs, in the order of [`graphs`].
+fn of_graphs<'g>(evidence: &Evidence, graphs: &'g [Graph]) -> Option<Evidence<'g>> {
+    let (before, afters) = graphs.split_first()?;
+    evidence.of_graphs(before, afters)
+}
+
+/// The same with the calls written out that are defined.
+pub(super) fn written(evidence: &Evidence, rounds: bool) -> Option<Vec<Graph>> {
+    let graphs: Vec<(&Graph, &str)> = graphs(evidence)?.into_iter().map(|graph| (graph, "")).collect();
+    written_out(&graphs, rounds)
+}
+
+/// Whether graphs have more nodes, or name more tensors at once, than are followed when sizes change.
+fn are_unrolled(graphs: &[&Graph]) -> bool {
+    let longest = |graph: &Graph, id: NodeId| {
         let lists = graph.args(id).iter().filter_map(|value| match value {
             Value::List(span) => Some(span.len()),
             _ => None,
@@ -143,9 +161,10 @@ fn is_unrolled(graph: &Graph) -> bool {
             Out::Tuple(span) => span.len(),
             _ => 0,
         };
-        lists.chain([results]).any(|length| length > MOST_PIECES)
+        lists.fold(results, usize::max)
     };
-    graph.len() > MOST_NODES || graph.ids().any(is_long)
+    let nodes: usize = graphs.iter().map(|graph| graph.len()).sum();
+    nodes > 2 * MOST_NODES || graphs.iter().any(|graph| graph.ids().any(|id| longest(graph, id) > MOST_PIECES))
 }
 
 /// What differs at small sizes, where that says something of the recorded ones.
@@ -154,17 +173,13 @@ pub(super) fn differences_at_small_sizes(
     limit: u64,
     question: Question,
 ) -> Option<Vec<ValueDifference>> {
-    let graphs = [evidence.before.graph, evidence.after.graph];
-    if evidence.ranks.len() > 1 || graphs.into_iter().any(is_unrolled) {
-        return None;
-    }
+    let graphs = graphs(evidence).filter(|graphs| !are_unrolled(graphs))?;
     let readings = shrink(&graphs, STARTS[0]).ok().filter(|readings| readings.len() <= MOST_READINGS)?;
     let differences = |small: &Small| {
-        let [before, after] = small.graphs.as_slice() else { return None };
         if !(small.is_uniform && small.is_free_of_sizes) {
             return None;
         }
-        let at = Evidence::new(before, None, after, evidence.policies.clone());
+        let at = of_graphs(evidence, &small.graphs)?;
         let own = || {
             if evidence.policies.allowed.numerics >= Numerics::Reassociation {
                 is_apart(&at, limit)?;
@@ -182,12 +197,8 @@ pub(super) fn differences_at_small_sizes(
 
 /// What differs by more than roundings where calls that are defined are written out.
 pub(super) fn differences_by_definitions(evidence: &Evidence, limit: u64) -> Option<Vec<ValueDifference>> {
-    if evidence.ranks.len() > 1 {
-        return None;
-    }
-    let [before, after] = loosened::written(evidence)?;
-    let mut written = Evidence::new(&before, None, &after, evidence.policies.clone());
-    (written.own, written.own_ranks) = (evidence.own.clone(), evidence.own_ranks.clone());
+    let graphs = loosened::written(evidence)?;
+    let written = of_graphs(evidence, &graphs)?;
     let allowed = &evidence.policies.allowed;
     let tolerance = allowed.tolerance.filter(|_| allowed.numerics == Numerics::Approximate);
     let prepared = Prepared::new(&written).ok()?;
@@ -226,23 +237,11 @@ pub(super) fn execute_at_sizes(
     if befores(evidence).len() > 1 {
         return None;
     }
-    let sides: Vec<&AnalyzedGraph> = match evidence.ranks.as_slice() {
-        [] | [_] => vec![&*evidence.after],
-        ranks => ranks.iter().map(|outcome| &*outcome.side).collect(),
-    };
+    let sides = evidence.afters();
     let graphs = sides.iter().map(|side| side.graph);
     let before = &evidence.before;
     Sizes::tried((before.graph, &before.ops), graphs, false).find_map(|Sized { sizes, before, after }| {
-        let mut sized = Evidence::new(&before, None, after.first()?, evidence.policies.clone());
-        (sized.own, sized.own_ranks) = (evidence.own.clone(), evidence.own_ranks.clone());
-        sized.ranks = std::iter::zip(&evidence.ranks, &after)
-            .map(|(outcome, graph)| RankOutcome {
-                rank: outcome.rank,
-                before: sized.before.clone(),
-                side: Arc::new(AnalyzedGraph::new(graph)),
-                correspondence: outcome.correspondence.clone(),
-            })
-            .collect();
+        let sized = evidence.of_graphs(&before, &after)?;
         let (mut results, _) = execute(&sized, limit, question);
         let at = results.iter().position(|(_, result)| matches!(result, ValueResult::Different(_)))?;
         let (method, mut result) = results.swap_remove(at);
@@ -273,12 +272,8 @@ pub(super) fn likeness(
     asked: Asked,
 ) -> Option<(Likeness, Option<Open>)> {
     let ask = |evidence: &Evidence| ask(evidence, limit, level, asked != Asked::Hint);
-    if evidence.ranks.len() > 1 {
-        return ask(evidence);
-    }
     let written = if level >= Numerics::Contraction { loosened::written(evidence) } else { None };
-    let own =
-        written.as_ref().map(|[before, after]| Evidence::new(before, None, after, evidence.policies.clone()));
+    let own = written.as_ref().and_then(|graphs| of_graphs(evidence, graphs));
     let evidence = own.as_ref().unwrap_or(evidence);
     // Roundings add up with sizes.
     let is_shrunk = level < Numerics::Precision && elements(evidence) > MANY_ELEMENTS;
@@ -293,13 +288,8 @@ pub(super) fn likeness(
 
 /// The same at the sizes that both graphs have.
 fn ask(evidence: &Evidence, limit: u64, level: Numerics, is_asked: bool) -> Option<(Likeness, Option<Open>)> {
-    let graphs = [evidence.before.graph, evidence.after.graph];
-    let is_one = evidence.ranks.len() <= 1 && level < Numerics::Contraction;
-    let written = if is_one { written_out(&graphs.map(|graph| (graph, "")), false) } else { None };
-    let own = match written.as_deref() {
-        Some([before, after]) => Some(Evidence::new(before, None, after, evidence.policies.clone())),
-        _ => None,
-    };
+    let written = if level < Numerics::Contraction { written(evidence, false) } else { None };
+    let own = written.as_ref().and_then(|graphs| of_graphs(evidence, graphs));
     let evidence = own.as_ref().unwrap_or(evidence);
     let options = options(evidence, limit);
     let prepared = Prepared::new(evidence).ok()?;
@@ -358,14 +348,10 @@ fn smaller_likeness(
     symbols: &[i64],
     ask: impl Fn(&Evidence) -> Option<(Likeness, Option<Open>)>,
 ) -> Option<(Likeness, Option<Open>)> {
-    let graphs = [evidence.before.graph, evidence.after.graph];
-    if graphs.into_iter().any(is_unrolled) {
-        return None;
-    }
+    let graphs = graphs(evidence).filter(|graphs| !are_unrolled(graphs))?;
     let at = |small: &Small| {
-        let [before, after] = small.graphs.as_slice() else { return None };
         let shrinks = |size: &i64| small.sizes.iter().any(|(from, to)| from == size && to != size);
-        let at = Evidence::new(before, None, after, evidence.policies.clone());
+        let at = of_graphs(evidence, &small.graphs)?;
         if symbols.iter().all(shrinks) { ask(&at).filter(|_| small.is_uniform) } else { None }
     };
     let few = shrink(&graphs, STARTS[0]).ok()?;

@@ -75,7 +75,7 @@ pub(super) fn prove(evidence: &Evidence) -> Option<Vec<MovedGroup>> {
 fn is_equal_on<'n>(evidence: &Evidence, groups: impl Iterator<Item = (&'n str, &'n str)>) -> bool {
     let graph = renamed(&evidence.after, groups);
     let after = AnalyzedGraph::new(&graph);
-    Evaluated::new(&evidence.before, &after, &evidence.own).proves_equal()
+    Evaluated::new(&evidence.before, &after, &evidence.start()).proves_equal()
 }
 
 /// The graph with other groups in the places of some: each of these, and what takes its place.

@@ -62,7 +62,7 @@ pub(super) fn prove(evidence: &Evidence, limit: u64, most: Numerics) -> Option<(
     let (mut level, mut places, mut failures) = (Numerics::Exact, 0, 0);
     // The nodes before and after that may be rounded otherwise.
     let mut loose = [Vec::new(), Vec::new()];
-    let evaluated = Evaluated::knowing(before, after, &evidence.own, |arena, [old, new], id| {
+    let evaluated = Evaluated::knowing(before, after, &evidence.start(), |arena, [old, new], id| {
         let mut value = |evaluation: &Evaluation, id| Some(evaluation.value(arena, id, 0)?.ok()?.value);
         if sides[0].values.is_empty() {
             for id in before.graph.ids() {

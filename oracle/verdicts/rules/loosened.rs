@@ -6,19 +6,18 @@
 //! such differences apart: of roundings a comparison, an index, a cast to an integer; of the sign of a zero a quotient, a function
 //! that is not known to take both zeros for one, or a look at the bits. There the law is no law, and nothing is proved.
 
-use super::{AnalyzedGraph, Evidence};
-use crate::definitions::{defined_calls, written_out};
+use super::{AnalyzedGraph, Evidence, executed};
+use crate::definitions::defined_calls;
 use crate::graph::{Graph, NodeId};
 use crate::ops::{Binary, Kind, OpInfo, Unary};
 use crate::semantics::{Numerics, tells_roundings_apart};
 
-/// Both graphs with the calls written out that are defined; `None` where none are, or where something tells the roundings of
-/// such a call from those of its definition.
-pub(super) fn written(evidence: &Evidence) -> Option<[Graph; 2]> {
-    let sides = [&evidence.before, &evidence.after];
-    let rounds = !sides.iter().any(|side| decides_by_roundings(side.graph));
-    let written = written_out(&sides.map(|side| (side.graph, "")), rounds)?;
-    <[Graph; 2]>::try_from(written).ok()
+/// The graph before of all ranks, then those after, with the calls written out that are defined; `None` where none are. Where
+/// something tells the roundings of such a call from those of its definition, only those that are exact.
+pub(super) fn written(evidence: &Evidence) -> Option<Vec<Graph>> {
+    let mut sides = evidence.afters().into_iter().chain([&*evidence.before]);
+    let rounds = !sides.any(|side| decides_by_roundings(side.graph));
+    executed::written(evidence, rounds)
 }
 
 /// Whether something is decided by what a term may round otherwise than its call.
@@ -30,11 +29,7 @@ pub(crate) fn decides_by_roundings(graph: &Graph) -> bool {
 
 /// Whether some call reads the sign of a zero that another one gives.
 pub(super) fn reads_signs_of_zeros(evidence: &Evidence) -> bool {
-    let afters = match evidence.ranks.as_slice() {
-        [] => vec![&evidence.after],
-        ranks => ranks.iter().map(|outcome| &outcome.side).collect(),
-    };
-    afters.into_iter().chain([&evidence.before]).any(|side| {
+    evidence.afters().into_iter().chain([&*evidence.before]).any(|side| {
         let calls: Vec<NodeId> =
             side.graph.ids().filter(|&id| side.ops.call(side.graph, id).is_some()).collect();
         tells(side.graph, &calls, Numerics::ZeroSign, false)

@@ -36,25 +36,19 @@ impl<'a> Evaluated<'a> {
     pub(super) fn knowing(
         before: &AnalyzedGraph<'a>,
         after: &AnalyzedGraph<'a>,
-        own: &[(String, u32)],
+        start: &Start,
         mut known: impl FnMut(&mut Arena, [&Evaluation; 2], NodeId) -> Option<ValueId>,
     ) -> Evaluated<'a> {
         let mut arena = Arena::new(&before.graph.world, Limits::DEFAULT);
-        let start = Start { own: own.to_vec(), ..Start::default() };
-        let old = evaluate_from(&mut arena, before.graph, &before.ops, &start);
+        let old = evaluate_from(&mut arena, before.graph, &before.ops, start);
         let known: &mut Known = &mut |arena, new, id| known(arena, [&old, new], id);
-        let new = evaluate_knowing(&mut arena, after.graph, &after.ops, &start, known);
+        let new = evaluate_knowing(&mut arena, after.graph, &after.ops, start, known);
         Evaluated { arena, old, new }
     }
 
-    /// Evaluates the graph before and the graph after; `own` is the index in process groups of the rank that they are
-    /// those of, where it is known: it says which slot of a buffer is the own one.
-    pub fn new(
-        before: &AnalyzedGraph<'a>,
-        after: &AnalyzedGraph<'a>,
-        own: &[(String, u32)],
-    ) -> Evaluated<'a> {
-        Evaluated::knowing(before, after, own, |_, _, _| None)
+    /// Evaluates the graph before and the graph after.
+    pub fn new(before: &AnalyzedGraph<'a>, after: &AnalyzedGraph<'a>, start: &Start) -> Evaluated<'a> {
+        Evaluated::knowing(before, after, start, |_, _, _| None)
     }
 
     /// Whether both are proved to compute the same.
@@ -66,7 +60,7 @@ impl<'a> Evaluated<'a> {
 /// What a new launch carries beside its members.
 pub(super) fn extra_of(evidence: &Evidence, merge: &Merge) -> Extra {
     let (before, after) = (&evidence.before, &evidence.after);
-    let Evaluated { mut arena, old, new } = Evaluated::new(before, after, &evidence.own);
+    let Evaluated { mut arena, old, new } = Evaluated::new(before, after, &evidence.start());
     let payloads = payload_members(&mut arena, &old, &new);
     let place =
         |evaluation: &Evaluation, node| evaluation.launches.iter().position(|launch| launch.node == node);
@@ -107,7 +101,7 @@ pub(super) struct Packing {
 
 /// What the launches of `after` carry.
 pub(super) fn packing(before: &AnalyzedGraph, after: &AnalyzedGraph) -> Packing {
-    let Evaluated { mut arena, old, new } = Evaluated::new(before, after, &[]);
+    let Evaluated { mut arena, old, new } = Evaluated::new(before, after, &Start::default());
     let payloads = payload_members(&mut arena, &old, &new);
     let mut is_known = vec![true; new.launches.len()];
     for ((index, _), padding) in payloads.extra.iter().zip(&payloads.padding) {

@@ -169,7 +169,7 @@ impl ValueEvidence {
         let mut this = ValueEvidence::default();
         if evaluators.prove {
             let evaluated =
-                evaluated.unwrap_or_else(|| Evaluated::new(&evidence.before, &evidence.after, &evidence.own));
+                evaluated.unwrap_or_else(|| Evaluated::new(&evidence.before, &evidence.after, &evidence.start()));
             let proof = proved::prove(evidence, evaluated);
             let mut result = proof.result;
             (this.rewires, this.doubt) = (proof.rewires, proof.doubt);

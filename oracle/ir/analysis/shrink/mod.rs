@@ -81,7 +81,8 @@ pub struct Small {
 /// be given: 3, or a number that is larger by 4 or more, so that every size that shrinks becomes another one. The first reading
 /// takes all numbers as constants.
 ///
-/// Two graphs are a rewrite: their inputs and outputs correspond by place. Three are a joint graph, its forward and its backward.
+/// The first graph is that before, the others are what it became, on one rank each where there are several: inputs and outputs
+/// correspond by place.
 ///
 /// # Errors
 /// Why the graphs cannot be shrunk.
@@ -151,7 +152,7 @@ fn read_all(state: &mut State, graphs: &[&Graph], ops: &[Ops]) -> Result<Vec<Rea
             return Err(format!("group {} has two sizes", group.name));
         }
     }
-    let mut inputs = Inputs::new(graphs.len() == 2);
+    let mut inputs = Inputs::default();
     let mut reads: Vec<Read> = Vec::with_capacity(graphs.len());
     for (graph, ops) in graphs.iter().zip(ops) {
         let before: Vec<(&Graph, &Read)> = graphs.iter().copied().zip(&reads).collect();
@@ -159,14 +160,8 @@ fn read_all(state: &mut State, graphs: &[&Graph], ops: &[Ops]) -> Result<Vec<Rea
         reads.push(next);
     }
     let all: Vec<_> = graphs.iter().zip(&reads).map(|(graph, read)| outputs(graph, read)).collect();
-    let pairs: Vec<_> = match &all[..] {
-        [before, after] => before.iter().zip(after).collect(),
-        [joint, forward, backward] => {
-            let (own, gradients) = joint.split_at(joint.len().saturating_sub(backward.len()));
-            own.iter().zip(forward).chain(gradients.iter().zip(backward)).collect()
-        }
-        _ => Vec::new(),
-    };
+    let (before, afters) = all.split_first().map_or((&[][..], &[][..]), |(before, afters)| (&before[..], afters));
+    let pairs = afters.iter().flat_map(|after| before.iter().zip(after));
     for (a, b) in pairs {
         // What their integers count may differ: then the graphs do.
         if let (Some(Value::Tensor(a)), Some(Value::Tensor(b))) = (a, b) {

@@ -45,15 +45,8 @@ impl Read {
 #[derive(Default)]
 pub struct Inputs {
     by_name: BTreeMap<String, Value>,
-    /// The placeholders of the first graph, where the others have the same ones.
-    places: Option<Vec<Value>>,
-}
-
-impl Inputs {
-    /// Of graphs whose inputs correspond by their places too, or by names only.
-    pub fn new(is_by_place: bool) -> Inputs {
-        Inputs { by_name: BTreeMap::new(), places: is_by_place.then(Vec::new) }
-    }
+    /// The placeholders of the first graph.
+    places: Vec<Value>,
 }
 
 /// Reads a graph after others.
@@ -127,10 +120,8 @@ fn given(
     let name = graph.name(id).to_string();
     let mut known: Vec<Value> = inputs.by_name.get(&name).cloned().into_iter().collect();
     let is_first = before.is_empty();
-    if let (Some(place), Some(places)) = (place, &inputs.places)
-        && !is_first
-    {
-        known.extend(places.get(place).cloned());
+    if let (Some(place), false) = (place, is_first) {
+        known.extend(inputs.places.get(place).cloned());
     }
     for (other, read) in before {
         let value = other.find(&name).and_then(|node| read.values.get(node.index()));
@@ -142,10 +133,8 @@ fn given(
         same_value(state, &value, other);
     }
     inputs.by_name.entry(name).or_insert_with(|| value.clone());
-    if let (Some(_), Some(places)) = (place, &mut inputs.places)
-        && is_first
-    {
-        places.push(value.clone());
+    if place.is_some() && is_first {
+        inputs.places.push(value.clone());
     }
     value
 }

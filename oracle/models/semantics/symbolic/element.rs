@@ -59,9 +59,9 @@ impl Judge<'_> {
             return Relation::Unknown;
         }
         let is_elsewhere = a.offset != b.offset || self.arena.places.scales_differ(a.place, b.place);
-        // In a graph that fills a slot of its own, what the own rank holds is what it gets of itself.
-        let is_home = |place| self.arena.places.is_home(place);
-        if a.source == b.source && a.offset == b.offset && is_home(a.place) && is_home(b.place) {
+        // In the graph of one rank, what the own rank holds is what it gets of itself.
+        let at_home = |at: Element| self.arena.places.at_home(at.place, at.offset);
+        if a.source == b.source && at_home(a).is_some_and(|offset| at_home(b) == Some(offset)) {
             return Relation::Unknown;
         }
         match (self.arena.get(a.source), self.arena.get(b.source)) {

@@ -36,6 +36,8 @@ pub struct Start {
     pub inputs: Vec<Input>,
     /// The index of the rank that the graph was made for in process groups, by their names, where it is known.
     pub own: Vec<(String, u32)>,
+    /// Whether the graph is given for that rank: others may have other ones.
+    pub is_of_one_rank: bool,
 }
 
 /// The value that a node is known to have otherwise, if it is; asked as soon as the node was executed.
@@ -61,6 +63,10 @@ pub fn evaluate_knowing<'g>(
 ) -> Evaluation<'g> {
     // What this graph says of slots of its own may leave open what was known of other graphs.
     arena.settled.clear();
+    for (group, index) in start.own.iter().filter(|_| start.is_of_one_rank) {
+        let group = arena.places.group(group);
+        arena.places.own.insert((group, *index));
+    }
     let n = graph.len();
     let eval = Evaluation {
         graph,

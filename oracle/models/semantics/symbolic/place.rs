@@ -79,7 +79,7 @@ pub(super) struct Places {
     inside: FxHashMap<(GroupId, GroupId), bool>,
     beside: FxHashMap<GroupId, GroupSet>,
     moved: FxHashMap<(PlaceId, GroupId, u32), Result<(PlaceId, i64), PlaceError>>,
-    /// The own index in groups where a graph fills a slot of its own, and is so the graph of one rank.
+    /// The own index in groups, in the graph of one rank: it is given for that rank, or fills a slot of its own.
     pub(super) own: FxHashSet<(GroupId, u32)>,
 }
 
@@ -362,10 +362,17 @@ impl Places {
         }
     }
 
-    /// Whether a place is the own rank in a graph that says which one that is.
-    pub(super) fn is_home(&self, place: PlaceId) -> bool {
+    /// The offset at which the own rank finds what lies at a place and an offset, where that is itself and the graph says which
+    /// one it is.
+    pub(super) fn at_home(&self, place: PlaceId, offset: i64) -> Option<i64> {
         let Place { moves, scales } = self.get(place);
-        !self.own.is_empty() && scales.is_empty() && moves.iter().all(|to| self.own.contains(to))
+        if self.own.is_empty() || !moves.iter().all(|to| self.own.contains(to)) {
+            return None;
+        }
+        scales.iter().try_fold(offset, |offset, &(group, scale)| {
+            let (_, index) = self.own.iter().find(|(own, _)| *own == group)?;
+            offset.checked_add(scale.checked_mul(i64::from(*index))?)
+        })
     }
 
     /// Whether two places differ in how the offset depends on the own index.
