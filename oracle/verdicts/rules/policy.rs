@@ -1,6 +1,7 @@
 //! `bucket/policy-*`: what a bucketing promises beyond being right. Each rule names the budget it compared with.
 
 use super::{AnalyzedGraph, Checked, Code, Evidence, Merge, Stage};
+use crate::analysis::contradictions::contradiction;
 use crate::analysis::GroupName;
 use crate::analysis::collectives::bucket_bytes;
 use crate::analysis::contraction::check_contraction;
@@ -432,7 +433,8 @@ fn wait_order(evidence: &Evidence, kind: Collective) -> Vec<usize> {
 }
 
 /// Whether a launch cannot be in any bucket: it has no rows; somebody else uses its value before the wait, or its
-/// `out=` buffer, which the merged launch would not write; its rows do not divide among the ranks.
+/// `out=` buffer, which the merged launch would not write; its rows do not divide among the ranks; what is recorded of it or
+/// of its wait contradicts its operator, so that it is opaque.
 fn cannot_be_bucketed(evidence: &Evidence, launch: usize) -> bool {
     let before = &evidence.before;
     let graph = before.graph;
@@ -446,7 +448,10 @@ fn cannot_be_bucketed(evidence: &Evidence, launch: usize) -> bool {
         return true;
     }
     let waits = &before.collectives.waits[launch];
-    if before.edges.users(call.node).iter().any(|user| !waits.contains(user)) {
+    let is_contradicted = |&id: &NodeId| contradiction(graph, &before.ops, id).is_some();
+    if before.edges.users(call.node).iter().any(|user| !waits.contains(user))
+        || waits.iter().chain([&call.node]).any(is_contradicted)
+    {
         return true;
     }
     call.out.is_some_and(|out| shows_elsewhere(before, launch, out))

@@ -1,6 +1,7 @@
 //! Bytes to tokens, one at a time. Every byte sequence is a token sequence: what fits nothing is `Bad`.
 
 use super::words;
+use crate::words::held;
 use std::borrow::Cow;
 
 /// A token.
@@ -210,8 +211,8 @@ impl<'a> Lexer<'a> {
                 let tail = &self.text[plain..self.at];
                 self.at += 1;
                 return Token::Text(match owned {
-                    Some(text) => Cow::Owned(text + tail),
-                    None => Cow::Borrowed(tail),
+                    Some(text) => Cow::Owned(held(&(text + tail)).into_owned()),
+                    None => held(tail),
                 });
             }
             if b == b'\\' {
@@ -228,7 +229,7 @@ impl<'a> Lexer<'a> {
                     return Token::Bad("a string with an unknown escape");
                 };
                 if let Some(text) = &mut owned {
-                    *text += &crate::words::held(c.encode_utf8(&mut [0; 4]));
+                    text.push(c);
                 }
                 plain = self.at;
             } else {
