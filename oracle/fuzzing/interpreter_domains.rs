@@ -1,7 +1,8 @@
 //! Numbers agree with terms: elements with one term have one value.
 //!
 //! Both domains execute the same graph. A term says how an element came to be, so whatever has the same term, on
-//! whatever rank and in whatever tensor, must hold the same number. Poison must be the same in both.
+//! whatever rank and in whatever tensor, must hold the same number. What is poison or a race as a number is so as a term; a
+//! write to memory in flight that leaves a number as it was changes the term alone.
 
 use super::{MOST_ELEMENTS, case_of_choices, case_of_text};
 use crate::case::Case;
@@ -35,7 +36,8 @@ fn agree(case: &Case) {
         Ok(terms) => terms,
         Err(failure) => panic!("numbers run, terms do not: {failure}\n{case}"),
     };
-    assert_eq!(numbers.hazards, terms.hazards, "\n{case}");
+    let unknown = numbers.hazards.iter().find(|hazard| !terms.hazards.contains(hazard));
+    assert_eq!(unknown, None, "a hazard of numbers only\n{case}");
     let mut value_of: FxHashMap<(Dtype, u64), (u64, Place)> = FxHashMap::default();
     for (place, (dtype, term, number)) in elements(&terms, &numbers) {
         let (known, first) = *value_of.entry((dtype, term)).or_insert((number, place));
@@ -69,7 +71,7 @@ type Element = (Dtype, u64, u64);
 /// Rank, output, element.
 type Place = (usize, usize, usize);
 
-/// Every element of every output: dtype, term, number. Elements that are poison must be so in both.
+/// Every element of every output: dtype, term, number.
 fn elements<'r>(terms: &'r Run, numbers: &'r Run) -> impl Iterator<Item = (Place, Element)> + 'r {
     let ranks = terms.ranks.iter().zip(&numbers.ranks).enumerate();
     ranks.flat_map(|(rank, (terms, numbers))| {
@@ -80,7 +82,7 @@ fn elements<'r>(terms: &'r Run, numbers: &'r Run) -> impl Iterator<Item = (Place
                 let is_poison = |poison: &[bool], i: usize| poison.get(i) == Some(&true);
                 for (i, (&t, &n)) in term.cells.iter().zip(&number.cells).enumerate() {
                     let (a, b) = (is_poison(&term.poison, i), is_poison(&number.poison, i));
-                    assert_eq!(a, b, "poison in one domain only");
+                    assert!(a || !b, "poison of numbers only");
                     // Two cells make one element of complex128.
                     if !a && term.dtype != Dtype::C128 {
                         found.push(((rank, output, i), (term.dtype, t, n)));

@@ -84,12 +84,15 @@ pub fn spelled<'g>(graph: &'g Graph, ops: &'g Ops, node: NodeId) -> Vec<Word<'g>
     words
 }
 
-/// Writes what is recorded of the result in the place of a dtype or device that is left open.
+/// Writes what an operator takes in the place of what is left open: the dtype and the device that are recorded of the result,
+/// a strided layout, memory that is not pinned.
 fn put_recorded<'g>(graph: &'g Graph, node: NodeId, name: &str, words: &mut [Word<'g>]) {
     let (Some(result), [word]) = (graph.tensor_of(node), words) else { return };
     match (name, &*word) {
         ("dtype", Word::None) => *word = Word::Dtype(result.dtype),
         ("device", Word::None) => *word = Word::Text(kind_of_device(graph.text(result.device))),
+        ("layout", Word::None) => *word = Word::Text("strided"),
+        ("pin_memory", Word::None) => *word = Word::Bool(false),
         _ => {}
     }
 }
@@ -113,7 +116,8 @@ fn put<'g>(graph: &'g Graph, value: Value, words: &mut Vec<Word<'g>>) {
         Value::Bool(b) => Word::Bool(b),
         Value::Int(n) => Word::Int(n),
         Value::Float(x) => Word::Float(x.to_bits()),
-        Value::Str(text) | Value::Device(text) | Value::MemoryFormat(text) | Value::Layout(text) => {
+        Value::Device(text) => Word::Text(kind_of_device(graph.text(text))),
+        Value::Str(text) | Value::MemoryFormat(text) | Value::Layout(text) => {
             Word::Text(graph.text(text))
         }
         Value::Function(text) => Word::Function(graph.text(text)),

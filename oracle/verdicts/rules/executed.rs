@@ -10,10 +10,12 @@ use crate::definitions::written_out;
 use crate::graph::{Graph, NodeId, Out, Value, World};
 use crate::limits::Limit;
 use crate::ops::{Collective, Kind, Move};
+use crate::semantics::symbolic::{Sight, new_sights};
 use crate::semantics::{
     self, Alike, Answers, Aspect, Bounds, Concrete, Difference, Failure, Hazard, HazardKind, Likeness,
     Numerics, Open, Options, Pair, Place, Program, Question, Run, Stopped,
 };
+use std::mem::{Discriminant, discriminant};
 
 /// Ranks that are executed at most: beyond it a world is not small.
 const MOST_RANKS: u32 = Limit::Executed.standard() as u32;
@@ -554,29 +556,39 @@ fn describe_failure(graph: GraphOf, failure: &Failure) -> String {
     }
 }
 
-/// Races that the graph before had not, each kind of each node once.
+/// Races that the graph before had not, each kind of each node once, on the first rank that shows it.
 fn new_hazards(evidence: &Evidence, before: &Run, after: &Run) -> Vec<ValueDifference> {
+    // Strides that nobody recorded may allow the view.
+    let counts = |graph: &Graph, hazard: &Hazard| {
+        hazard.node.index() < graph.len()
+            && !(hazard.kind == HazardKind::ViewNeedsCopy && graph.guess_behind(hazard.node).is_some())
+    };
     let words = |graph: &Graph, hazard: &Hazard| {
         let hazard = Hazard { rank: 0, ..*hazard };
         hazard.describe(|id| graph.name(id)).trim_start_matches("rank 0: ").to_string()
     };
-    let of_before = before.hazards.iter().map(|hazard| words(graph_before(evidence, hazard.rank), hazard));
-    let excused: Vec<String> = of_before.collect();
+    let once = |all: Vec<(&Graph, Hazard)>| {
+        let mut seen: Vec<(String, String, Hazard)> = Vec::new();
+        for (graph, hazard) in all.into_iter().filter(|(graph, hazard)| counts(graph, hazard)) {
+            let what = words(graph, &hazard);
+            if !seen.iter().any(|(known, ..)| *known == what) {
+                seen.push((what, graph.target(hazard.node).to_string(), hazard));
+            }
+        }
+        seen
+    };
+    let known = once(before.hazards.iter().map(|h| (graph_before(evidence, h.rank), *h)).collect());
+    let found = once(after.hazards.iter().map(|h| (graph_on(evidence, h.rank), *h)).collect());
+    fn sights(all: &[(String, String, Hazard)]) -> Vec<Sight<'_, Discriminant<HazardKind>>> {
+        all.iter().map(|(what, target, h)| (what.as_str(), target.as_str(), discriminant(&h.kind))).collect()
+    }
     let mut told: Vec<ValueDifference> = Vec::new();
-    for hazard in &after.hazards {
-        let q = graph_on(evidence, hazard.rank);
-        // Strides that nobody recorded may allow the view.
-        let is_guess = || hazard.kind == HazardKind::ViewNeedsCopy && q.guess_behind(hazard.node).is_some();
-        if hazard.node.index() >= q.len() || is_guess() {
-            continue;
-        }
-        let what = words(q, hazard);
-        if excused.contains(&what) || told.iter().any(|d| d.title == what) {
-            continue;
-        }
+    let is_new = new_sights(&sights(&known), &sights(&found));
+    for ((what, _, hazard), _) in found.iter().zip(is_new).filter(|(_, is_new)| *is_new) {
+        let name = graph_on(evidence, hazard.rank).name(hazard.node);
         told.push(ValueDifference {
             title: what.clone(),
-            nodes: vec![q.name(hazard.node).to_string()],
+            nodes: vec![name.to_string()],
             expected: "no node races with communication in this way".to_string(),
             found: format!("on rank {}, {what}", hazard.rank),
             about: match (hazard.kind, evidence.ranks.as_slice()) {

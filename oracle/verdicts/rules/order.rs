@@ -4,9 +4,10 @@ use super::correspondence::Calls;
 use super::{AnalyzedGraph, Checked, Code, Evidence, Finding, Reason, Stage, device};
 use crate::analysis::cycle::shortest_cycle;
 use crate::analysis::origin::Hazard;
-use crate::analysis::topological::violations;
+use crate::analysis::topological::{Violation, violations};
 use crate::graph::{Dim, Graph, NodeId, OrderingEdge, Tensor};
 use crate::ops::Kind;
+use rustc_hash::FxHashSet;
 use std::ops::Range;
 
 /// No cycle over arguments and ordering edges.
@@ -27,10 +28,23 @@ pub(super) fn acyclic(evidence: &Evidence) -> Checked {
     Checked::Findings(findings)
 }
 
-/// The repaired list is topological.
+/// The repaired list is topological. What stood behind the output before, or among calls as a placeholder, may stay there: no
+/// edge asks for another place.
 pub(super) fn list_topological(evidence: &Evidence) -> Checked {
-    let after = &evidence.after;
-    let findings = violations(after.graph, &after.edges).into_iter().map(|violation| {
+    let (before, after) = (&evidence.before, &evidence.after);
+    let place = |violation: &Violation| match *violation {
+        Violation::UseBeforeDefinition { .. } => None,
+        Violation::LatePlaceholder { node } => Some((node, true)),
+        Violation::AfterOutput { node } => Some((node, false)),
+    };
+    let known: FxHashSet<_> = violations(before.graph, &before.edges).iter().filter_map(place).collect();
+    let is_known = |violation: &Violation| {
+        place(violation).is_some_and(|(node, kind)| {
+            evidence.correspondence.before_of[node.index()].is_some_and(|twin| known.contains(&(twin, kind)))
+        })
+    };
+    let found = violations(after.graph, &after.edges).into_iter().filter(|violation| !is_known(violation));
+    let findings = found.map(|violation| {
         evidence
             .finding("order/list-topological", Stage::After, violation.describe(after.graph))
             .after_nodes(evidence, [violation.node()])

@@ -12,7 +12,7 @@ use crate::ops::Kind;
 use crate::ops::shape::{Inferred, infer};
 use crate::semantics::symbolic::{
     Arena, Comparison, Difference, Evaluation, Hazard, HazardKind, Known, Limits, Member, Read, Start,
-    ValueId, What, compare, compare_read, evaluate_from, evaluate_knowing, payload_members,
+    ValueId, What, compare, compare_read, evaluate_from, evaluate_knowing, new_hazards, payload_members,
 };
 use crate::words;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -190,10 +190,7 @@ pub(super) fn prove(evidence: &Evidence, evaluated: Evaluated) -> Proof {
                 .collect();
             // Where values first part is the cause; it is told first, and names the node.
             if let Some(first) = first {
-                let known: FxHashSet<_> =
-                    old.hazards.iter().map(|h| (before.graph.name(h.node), h.kind.name())).collect();
-                let is_new = |h: &&Hazard| !known.contains(&(after.graph.name(h.node), h.kind.name()));
-                let hazards: Vec<&Hazard> = new.hazards.iter().filter(is_new).collect();
+                let hazards = new_hazards((before.graph, &old.hazards), (after.graph, &new.hazards));
                 let mut cause = cause::cause(evidence, first, &hazards);
                 cause.observed = certain().next().map_or(Observed::Outputs, |first| observed(&first.what));
                 told.insert(0, cause);

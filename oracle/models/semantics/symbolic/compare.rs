@@ -9,7 +9,7 @@
 use super::algebra::Operator;
 use super::arena::Arena;
 use super::evaluation::{Effect, Evaluation, Output, OutputValue, TensorValue};
-use super::hazard::{Hazard, HazardKind};
+use super::hazard::{Hazard, HazardKind, new_hazards};
 use super::place::GroupId;
 use super::same::{Judge, Parting, Verdict};
 use super::source::{Traits, ValueId};
@@ -523,18 +523,7 @@ impl Comparer<'_> {
 
     /// The hazards that `after` has and `before` has not: those that do not show in a value, or the others.
     fn hazards(&mut self, before: &Evaluation<'_>, after: &Evaluation<'_>, races: bool) {
-        let mut known: FxHashMap<(&str, &str), usize> = FxHashMap::default();
-        for hazard in &before.hazards {
-            *known.entry((before.graph.name(hazard.node), hazard.kind.name())).or_default() += 1;
-        }
-        for hazard in &after.hazards {
-            let name = after.graph.name(hazard.node);
-            if let Some(count) = known.get_mut(&(name, hazard.kind.name()))
-                && *count > 0
-            {
-                *count -= 1;
-                continue;
-            }
+        for hazard in new_hazards((before.graph, &before.hazards), (after.graph, &after.hazards)) {
             // Reading what nobody has written shows in the values where it matters; a race does not.
             let (is_race, certain) = match hazard.kind {
                 HazardKind::ReadsInFlight { .. }

@@ -7,6 +7,8 @@
 use super::source::ValueId;
 use super::words::range_words;
 use crate::graph::{Graph, NodeId};
+use rustc_hash::FxHashMap;
+use std::hash::Hash;
 use std::ops::Range;
 
 /// A hazard at a node.
@@ -75,6 +77,45 @@ pub enum HazardKind {
         /// Bytes that are recorded.
         recorded: i64,
     },
+}
+
+/// A hazard as it is found again in another graph: the name of its node, the operator, the kind.
+pub type Sight<'h, K> = (&'h str, &'h str, K);
+
+/// Which hazards after are new: those that have no counterpart before. That is one of the same name, or among what is left one of
+/// the same operator, since a pass may call its nodes as it likes.
+pub fn new_sights<'h, K: Copy + Eq + Hash>(before: &[Sight<'h, K>], after: &[Sight<'h, K>]) -> Vec<bool> {
+    let mut open: FxHashMap<Sight<K>, usize> = FxHashMap::default();
+    before.iter().for_each(|&sight| *open.entry(sight).or_default() += 1);
+    let mut take = |sight: &Sight<'h, K>| match open.get_mut(sight) {
+        Some(count) if *count > 0 => {
+            *count -= 1;
+            true
+        }
+        _ => false,
+    };
+    let mut is_new: Vec<bool> = after.iter().map(|sight| !take(sight)).collect();
+    let mut left: FxHashMap<(&str, K), usize> = FxHashMap::default();
+    open.into_iter().for_each(|((_, target, kind), count)| *left.entry((target, kind)).or_default() += count);
+    for (is_new, &(_, target, kind)) in is_new.iter_mut().zip(after).filter(|(is_new, _)| **is_new) {
+        if let Some(count) = left.get_mut(&(target, kind)).filter(|count| **count > 0) {
+            *count -= 1;
+            *is_new = false;
+        }
+    }
+    is_new
+}
+
+/// The hazards of a graph after that the graph before has not.
+pub fn new_hazards<'h>(
+    (old, before): (&'h Graph, &'h [Hazard]),
+    (new, after): (&'h Graph, &'h [Hazard]),
+) -> Vec<&'h Hazard> {
+    let sights = |graph: &'h Graph, hazards: &'h [Hazard]| -> Vec<Sight<'h, &'static str>> {
+        hazards.iter().map(|h| (graph.name(h.node), graph.target(h.node), h.kind.name())).collect()
+    };
+    let is_new = new_sights(&sights(old, before), &sights(new, after));
+    after.iter().zip(is_new).filter(|(_, is_new)| *is_new).map(|(hazard, _)| hazard).collect()
 }
 
 impl HazardKind {

@@ -120,7 +120,7 @@ pub use evaluate::{Input, Known, Start, evaluate, evaluate_from, evaluate_knowin
 pub use evaluation::{
     Effect, Evaluation, Launch, Mutation, NumberId, Output, OutputValue, Payload, TensorValue,
 };
-pub use hazard::{Hazard, HazardKind};
+pub use hazard::{Hazard, HazardKind, Sight, new_hazards, new_sights};
 pub use payload::{Member, PayloadIndex, Payloads, payload_members};
 pub use place::GroupId;
 pub use reason::Reason;
