@@ -26,7 +26,7 @@ impl Pointed {
 
     /// The lines that a finding is about; empty where none of its nodes stands in the file.
     pub(super) fn lines(&self, finding: &Finding) -> String {
-        let spans = finding.nodes.iter().filter_map(|node| self.places.span(&node.name)).take(NODES);
+        let spans = finding.nodes.iter().filter_map(|node| self.places.span(&node.spot())).take(NODES);
         let annotations: Vec<_> = spans
             .enumerate()
             .map(|(i, span)| match i {

@@ -5,10 +5,10 @@
 //! stack.
 
 use super::super::files;
-use crate::format::{Places, Spot};
+use crate::format::Places;
 use crate::graph::Graph;
 use crate::report::results::{Located, Place};
-use crate::rules::{Finding, Stage};
+use crate::rules::{Finding, NodeMention, Stage};
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -45,9 +45,9 @@ impl Source {
         Source { path: path.to_path_buf(), places: OnceCell::new(), stacks }
     }
 
-    fn place_of(&self, name: &str) -> Option<Place> {
+    fn place_of(&self, node: &NodeMention) -> Option<Place> {
         let places = self.places.get_or_init(|| files::places(&self.path));
-        let at = places.find(&Spot::Node(name.to_string()))?;
+        let at = places.find(&node.spot())?;
         Some(Place { file: self.path.clone(), at: Some((at.line, Some(at.column))) })
     }
 }
@@ -74,13 +74,13 @@ impl Sources {
             return Located { place: first, related: Vec::new() };
         };
         let order = self.order(finding);
-        let place = |name: &str| order.iter().find_map(|source| source.place_of(name));
+        let place = |node: &NodeMention| order.iter().find_map(|source| source.place_of(node));
         let (mut found, mut related) = (None, Vec::new());
         for node in &finding.nodes {
             if related.len() >= RELATED {
                 break;
             }
-            match place(&node.name) {
+            match place(node) {
                 Some(place) if found.is_none() => found = Some(place),
                 Some(place) => related.push((place, node.name.clone())),
                 None => {}

@@ -23,6 +23,8 @@ pub enum Spot {
     File,
     /// A node, by name.
     Node(String),
+    /// A node that only a graph after has, by name: in a file of both it stands among those of that graph.
+    After(String),
     /// A symbol, by name.
     Symbol(String),
     /// A table of estimates, by index.
@@ -42,6 +44,8 @@ pub struct Places {
     /// Characters before each block of [`BLOCK`] bytes: a file may be one line.
     characters: Vec<usize>,
     nodes: FxHashMap<String, usize>,
+    /// Nodes of graphs after, in a file that holds them beside the graph before.
+    after: FxHashMap<String, usize>,
     symbols: BTreeMap<String, usize>,
     estimates: Vec<usize>,
     pass: Option<usize>,
@@ -94,6 +98,7 @@ impl Places {
             match mark {
                 text::Mark::Symbol(name) => drop(self.symbols.insert(name, at)),
                 text::Mark::Place(Place::Node(Part::Before, name)) => drop(self.nodes.insert(name, at)),
+                text::Mark::Place(Place::Node(_, name)) => drop(self.after.entry(name).or_insert(at)),
                 text::Mark::Place(Place::Estimates(_)) => self.estimates.push(at),
                 text::Mark::Place(Place::Pass) => self.pass = Some(at),
                 text::Mark::Place(_) => {}
@@ -115,17 +120,23 @@ impl Places {
 
     /// Where a spot is; `None` where that is not known, or it is the whole file. Of nodes with one name it is the last.
     pub fn find(&self, spot: &Spot) -> Option<Position> {
-        let at = match spot {
+        let at = self.at(spot)?;
+        let line = self.lines.partition_point(|&start| start <= at);
+        let start = *self.lines.get(line.checked_sub(1)?)?;
+        Some(Position { line, column: self.characters_before(at)? - self.characters_before(start)? + 1 })
+    }
+
+    /// The byte at which a spot begins.
+    fn at(&self, spot: &Spot) -> Option<usize> {
+        match spot {
             Spot::File => None,
             Spot::Node(name) => self.nodes.get(name).copied(),
+            Spot::After(name) => self.after.get(name).or_else(|| self.nodes.get(name)).copied(),
             Spot::Symbol(name) => self.symbols.get(name).copied(),
             Spot::Estimates(index) => self.estimates.get(*index).copied(),
             Spot::Pass => self.pass,
             Spot::Words(words) => self.text.find(words),
-        }?;
-        let line = self.lines.partition_point(|&start| start <= at);
-        let start = *self.lines.get(line.checked_sub(1)?)?;
-        Some(Position { line, column: self.characters_before(at)? - self.characters_before(start)? + 1 })
+        }
     }
 
     fn characters_before(&self, at: usize) -> Option<usize> {
@@ -140,8 +151,8 @@ impl Places {
     }
 
     /// The bytes of the text in which a node is named where it is made.
-    pub fn span(&self, node: &str) -> Option<Range<usize>> {
-        let at = *self.nodes.get(node)?;
+    pub fn span(&self, node: &Spot) -> Option<Range<usize>> {
+        let at = self.at(node)?;
         let named = self.text.get(at..)?;
         let end = named.find(|c: char| c.is_whitespace() || c == '=').unwrap_or(named.len());
         (end > 0).then(|| at..at + end)

@@ -261,7 +261,30 @@ impl World {
         if self.is_explicit() {
             return (self.ranks? <= MOST_RANKS).then(|| self.clone());
         }
-        let Mesh { open, axes, ranks: mesh } = self.mesh()?;
+        self.laid_out(self.mesh()?)
+    }
+
+    /// Other layouts that groups without rank lists may have: all of them axes, and those of one size the same ranks.
+    pub fn other_layouts(&self) -> Vec<World> {
+        let Some(Mesh { open, axes, .. }) = self.mesh().filter(|_| !self.is_explicit()) else {
+            return Vec::new();
+        };
+        let size = |&i: &usize| self.groups[i].size;
+        let mut once: Vec<usize> = Vec::new();
+        for &i in &open {
+            if !once.iter().any(|other| size(other) == size(&i)) {
+                once.push(i);
+            }
+        }
+        let layouts = [open.clone(), once].into_iter().filter(|other| *other != axes);
+        layouts
+            .filter_map(|axes| self.laid_out(Mesh { ranks: self.product(&axes)?, open: open.clone(), axes }))
+            .collect()
+    }
+
+    /// The world where these groups are axes of a mesh, and each other one an axis of its size or the whole.
+    fn laid_out(&self, mesh: Mesh) -> Option<World> {
+        let Mesh { open, axes, ranks: mesh } = mesh;
         let ranks = self.ranks.unwrap_or(1).max(mesh);
         if ranks > MOST_RANKS || self.members() > Limit::Members.standard() {
             return None;
@@ -269,7 +292,9 @@ impl World {
         let mut world = World { ranks: Some(ranks), groups: self.groups.clone() };
         for i in open {
             let size = self.groups[i].size;
-            world.groups[i].instances = match axes.iter().position(|&a| a == i) {
+            let is_alike = |&axis: &usize| axis == i || mesh != size && self.groups[axis].size == size;
+            let axis = axes.iter().position(|&a| a == i).or_else(|| axes.iter().position(is_alike));
+            world.groups[i].instances = match axis {
                 None => vec![(0..size).collect()],
                 Some(axis) => {
                     let inner = self.product(&axes[axis + 1..])?.max(1);

@@ -117,9 +117,7 @@ fn put<'g>(graph: &'g Graph, value: Value, words: &mut Vec<Word<'g>>) {
         Value::Int(n) => Word::Int(n),
         Value::Float(x) => Word::Float(x.to_bits()),
         Value::Device(text) => Word::Text(kind_of_device(graph.text(text))),
-        Value::Str(text) | Value::MemoryFormat(text) | Value::Layout(text) => {
-            Word::Text(graph.text(text))
-        }
+        Value::Str(text) | Value::MemoryFormat(text) | Value::Layout(text) => Word::Text(graph.text(text)),
         Value::Function(text) => Word::Function(graph.text(text)),
         Value::Dtype(dtype) => Word::Dtype(dtype),
         Value::Symbolic(expr) => Word::Symbolic(graph.text(graph.expr(expr).text), graph.expr(expr).hint),

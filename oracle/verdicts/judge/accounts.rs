@@ -21,12 +21,22 @@ const OF_ANY_NAMES: &[&str] = &[
 ];
 
 /// A judgement by the likeliest account, or by another one that does not convict. `given` are the graphs after as they
-/// are, each behind its graph before, and `named` gives them their names by an account, where they have others.
+/// are, each behind its graph before, and `named` gives them their names by an account, where they have others. What is said of
+/// nodes that are new calls them as they are called in the graphs that were given.
 pub(super) fn by_any_account<E>(
     given: &[(&Graph, &Graph)],
     named: impl Fn(Account) -> Vec<Option<Graph>>,
     mut judge: impl FnMut(Vec<Option<Graph>>) -> Result<Judgement, E>,
 ) -> Result<Judgement, E> {
+    let mut judge = |graphs: Vec<Option<Graph>>| {
+        let own = own_names(given, &graphs);
+        let mut judgement = judge(graphs)?;
+        if !own.is_empty() {
+            judgement
+                .each_text(&mut |text| own.iter().for_each(|(made, own)| *text = text.replace(made, own)));
+        }
+        Ok(judgement)
+    };
     let likeliest = judge(named(Account::Likeliest))?;
     // What follows from another finding may go with it.
     let stands = match &likeliest.verdict {
@@ -64,6 +74,24 @@ fn each<'g>(
 /// The names of all nodes after.
 fn names(given: &[(&Graph, &Graph)], named: &[Option<Graph>]) -> Vec<String> {
     each(given, named).flat_map(|(_, graph)| graph.ids().map(|id| graph.name(id).to_string())).collect()
+}
+
+/// The names that were made for nodes after, so that they are not those of nodes before, and those that they have; longer ones
+/// first.
+fn own_names(given: &[(&Graph, &Graph)], named: &[Option<Graph>]) -> Vec<(String, String)> {
+    let pairs = given
+        .iter()
+        .zip(named)
+        .filter_map(|(&(before, after), named)| Some((before, after, named.as_ref()?)));
+    let made = pairs.flat_map(|(before, after, named)| {
+        let pairs = named.ids().map(|id| (named.name(id), after.name(id)));
+        pairs.filter(|(made, own)| made != own && before.find(made).is_none() && after.find(made).is_none())
+    });
+    let mut made: Vec<(String, String)> =
+        made.map(|(made, own)| (made.to_string(), own.to_string())).collect();
+    made.sort_by(|a, b| (std::cmp::Reverse(a.0.len()), a).cmp(&(std::cmp::Reverse(b.0.len()), b)));
+    made.dedup();
+    made
 }
 
 /// How many nodes after are nodes before.

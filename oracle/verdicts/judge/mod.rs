@@ -80,6 +80,24 @@ pub struct Judgement {
 }
 
 impl Judgement {
+    /// Does something to every text for people.
+    fn each_text(&mut self, change: &mut dyn FnMut(&mut String)) {
+        match &mut self.verdict {
+            Verdict::Sound => {}
+            Verdict::Violated(findings) => findings.iter_mut().for_each(|finding| finding.each_text(change)),
+            Verdict::Refused(reason) => change(&mut reason.message),
+            Verdict::Undecided(reasons) => reasons.iter_mut().for_each(|reason| change(&mut reason.message)),
+        }
+        for (_, status) in &mut self.rules {
+            match status {
+                RuleStatus::NotChecked(why) => change(why),
+                RuleStatus::Undecided(reason) => change(&mut reason.message),
+                RuleStatus::Holds | RuleStatus::Violated(_) => {}
+            }
+        }
+        self.notes.iter_mut().for_each(change);
+    }
+
     /// The rules that findings name, each once, roots before consequences.
     pub fn violated_rules(&self) -> Vec<&'static str> {
         let mut ids = Vec::new();

@@ -243,11 +243,20 @@ impl<'a> Evidence<'a> {
         Finding { ranks: self.own_ranks.clone(), ..Finding::new(rule, severity, stage, title) }
     }
 
+    /// A node by its name: of two that give different kinds of results, that after.
     pub(super) fn mention(&self, name: &str) -> NodeMention {
+        let (before, after) = (self.before.graph, self.after.graph);
+        let (old, new) = (before.find(name), after.find(name));
+        let is_same = |old: &NodeId| {
+            new.is_none_or(|new| {
+                self.correspondence.before_of[new.index()] == Some(*old)
+                    || after.same_result(new, before, *old)
+            })
+        };
         NodeMention {
             name: name.to_string(),
-            before: self.before.graph.find(name).map(|n| n.0),
-            after: self.after.graph.find(name).map(|n| n.0),
+            before: old.filter(is_same).map(|n| n.0),
+            after: new.map(|n| n.0),
         }
     }
 

@@ -166,7 +166,8 @@ fn are_unrolled(graphs: &[&Graph]) -> bool {
         lists.fold(results, usize::max)
     };
     let nodes: usize = graphs.iter().map(|graph| graph.len()).sum();
-    nodes > 2 * MOST_NODES || graphs.iter().any(|graph| graph.ids().any(|id| longest(graph, id) > MOST_PIECES))
+    nodes > 2 * MOST_NODES
+        || graphs.iter().any(|graph| graph.ids().any(|id| longest(graph, id) > MOST_PIECES))
 }
 
 /// What differs at small sizes, where that says something of the recorded ones.

@@ -4,6 +4,7 @@
 //! what is observed: a contradiction. Reports for people say *let*, *then* and *however*.
 
 use super::worker;
+use crate::format::Spot;
 use crate::graph::Graph;
 use crate::words;
 use std::fmt;
@@ -48,6 +49,16 @@ pub struct NodeMention {
     pub before: Option<u32>,
     /// Position in the graph after the pass.
     pub after: Option<u32>,
+}
+
+impl NodeMention {
+    /// Where it is looked for in a file.
+    pub fn spot(&self) -> Spot {
+        match (self.before, self.after) {
+            (None, Some(_)) => Spot::After(self.name.clone()),
+            _ => Spot::Node(self.name.clone()),
+        }
+    }
 }
 
 impl fmt::Display for NodeMention {
@@ -110,10 +121,15 @@ impl Finding {
 
     /// Cuts long statements, of those that follow from it too.
     pub fn cut(&mut self) {
+        self.each_text(&mut words::cut);
+    }
+
+    /// Does something to every text, of those that follow from it too.
+    pub fn each_text(&mut self, change: &mut dyn FnMut(&mut String)) {
         let rest = self.facts.iter_mut().chain(&mut self.expected).chain(&mut self.observed);
         let names = self.nodes.iter_mut().map(|node| &mut node.name);
-        rest.chain(names).chain([&mut self.title]).for_each(words::cut);
-        self.consequences.iter_mut().for_each(Finding::cut);
+        rest.chain(names).chain([&mut self.title]).for_each(&mut *change);
+        self.consequences.iter_mut().for_each(|finding| finding.each_text(change));
     }
 
     /// This finding and all that follow from it.

@@ -14,9 +14,10 @@ use rustc_hash::FxHashSet;
 pub(super) struct Folded {
     /// One of these constants.
     constant: String,
-    /// Names of the nodes in either graph that depend on one, and of the outputs after that stand where such a node
-    /// stood.
+    /// Names of the nodes in either graph that depend on one.
     names: FxHashSet<String>,
+    /// Names of the outputs after, where nothing of the kind stands before or after.
+    free: FxHashSet<String>,
     /// Whether such a node writes memory.
     writes: bool,
 }
@@ -32,13 +33,22 @@ impl Folded {
         };
         let (gone, made) = (only(&old, &new), only(&new, &old));
         let constant = gone.first().or(made.first())?.0.clone();
-        let mut folded = Folded { constant, names: FxHashSet::default(), writes: false };
-        let dependent = folded.add(before, &gone);
-        folded.add(after, &made);
+        let mut folded =
+            Folded { constant, names: FxHashSet::default(), free: FxHashSet::default(), writes: false };
+        let of_before = folded.add(before, &gone);
+        let of_after = folded.add(after, &made);
+        let depends = |(old, new): (&NodeId, &NodeId)| {
+            of_before.contains(old.index()) || of_after.contains(new.index())
+        };
         if let (Some(a), Some(b)) = (before.graph.output(), after.graph.output()) {
             let (old, new) = (before.graph.inputs(a), after.graph.inputs(b));
-            let stands = old.iter().zip(&new).filter(|(old, _)| dependent.contains(old.index()));
-            folded.names.extend(stands.map(|(_, new)| after.graph.name(*new).to_string()));
+            let (dependent, free): (Vec<_>, Vec<_>) = old.iter().zip(&new).partition(|&pair| depends(pair));
+            let name = |(_, new): (&NodeId, &NodeId)| after.graph.name(*new).to_string();
+            folded.free = free.into_iter().map(name).collect();
+            for pair in dependent {
+                folded.free.remove(&name(pair));
+                folded.names.insert(name(pair));
+            }
         }
         Some(folded)
     }
@@ -63,7 +73,11 @@ impl Folded {
         let may_be_equal = |difference: &ValueDifference| match difference.observed {
             Observed::Effects => true,
             Observed::State => self.writes,
-            Observed::Outputs => difference.nodes.iter().any(|name| self.names.contains(name)),
+            // Where values part first, two nodes of one name are meant.
+            Observed::Outputs => difference
+                .nodes
+                .iter()
+                .any(|name| self.names.contains(name) && (difference.is_cause || !self.free.contains(name))),
         };
         differences.retain(|difference| !may_be_equal(difference));
         if differences.is_empty() {

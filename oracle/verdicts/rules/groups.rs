@@ -6,12 +6,16 @@
 //! same ranks in the same order, and the rule states that condition. That is never a violation. Where both lists are known
 //! and differ, the group is the cause of other values only if these are equal with the group before in its place.
 
+use super::executed::{self, Asked};
 use super::proved::Evaluated;
-use super::values::ValueResult;
-use super::{AnalyzedGraph, Checked, Code, Evidence, Finding, Stage};
+use super::values::{ValueMethod, ValueResult};
+use super::{AnalyzedGraph, Checked, Code, Evidence, Finding, Reason, Stage};
 use crate::analysis::GroupName;
-use crate::graph::{Editor, Graph, NodeId, Value};
-use std::collections::BTreeMap;
+use crate::graph::{Editor, Graph, NodeId, Value, World};
+use crate::ops::Collective;
+use crate::semantics::{Alike, Question};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::{BTreeMap, VecDeque};
 
 /// A group of the graph after, the one that it stands for, and how many ranks both have.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -57,11 +61,23 @@ fn moved(evidence: &Evidence) -> Option<Vec<MovedGroup>> {
     (!moved.is_empty()).then_some(moved)
 }
 
-/// Launches that survive, before and after.
-fn launches<'e>(evidence: &'e Evidence) -> impl Iterator<Item = (usize, usize)> + 'e {
+/// Launches before and after: those that survive, and those that are left of one kind, in list order. What is taken for the same
+/// launch here is a premise of a proof, and no more.
+fn launches(evidence: &Evidence) -> Vec<(usize, usize)> {
     let (before, after) = (&evidence.before.collectives, &evidence.after.collectives);
     let of = evidence.correspondence.survivors();
-    of.filter_map(|(old, new)| Some((before.launch_at(old)?, after.launch_at(new)?)))
+    let mut pairs: Vec<(usize, usize)> =
+        of.filter_map(|(old, new)| Some((before.launch_at(old)?, after.launch_at(new)?))).collect();
+    let (old, new): (FxHashSet<usize>, FxHashSet<usize>) = pairs.iter().copied().unzip();
+    let mut left: FxHashMap<Collective, VecDeque<usize>> = FxHashMap::default();
+    for launch in (0..after.calls.len()).filter(|launch| !new.contains(launch)) {
+        left.entry(after.calls[launch].kind).or_default().push_back(launch);
+    }
+    for launch in (0..before.calls.len()).filter(|launch| !old.contains(launch)) {
+        let of_kind = left.get_mut(&before.calls[launch].kind);
+        pairs.extend(of_kind.and_then(VecDeque::pop_front).map(|other| (launch, other)));
+    }
+    pairs
 }
 
 /// The groups that must have the ranks of those they stand for, for both graphs to be equal.
@@ -121,6 +137,39 @@ pub(super) fn open(moved: &[MovedGroup]) -> Vec<MovedGroup> {
     moved.iter().filter(|group| !group.is_known).cloned().collect()
 }
 
+/// Why executions say nothing: they took groups whose ranks are not recorded for a mesh, and laid out otherwise, as they may be,
+/// the graphs compare otherwise.
+pub(super) fn depends_on_layout(evidence: &Evidence, limit: u64, question: Question) -> Option<Reason> {
+    let is_equal = |(_, result): &(ValueMethod, ValueResult)| matches!(result, ValueResult::Equal(_));
+    let is_different = |(_, result): &(ValueMethod, ValueResult)| matches!(result, ValueResult::Different(_));
+    let mut executed = evidence.values.results.iter().filter(|(method, _)| *method != ValueMethod::Symbolic);
+    let was_equal = executed.clone().any(is_equal);
+    if evidence.ranks.len() > 1 || was_equal == executed.any(is_different) {
+        return None;
+    }
+    let level = evidence.policies.allowed.numerics;
+    let compares_otherwise = |world: &World| {
+        let [before, after] = [evidence.before.graph, evidence.after.graph].map(|graph| {
+            let mut graph = graph.clone();
+            graph.world = world.clone();
+            graph
+        });
+        let at = evidence.of_graphs(&before, std::slice::from_ref(&after))?;
+        let (results, _) = executed::execute(&at, limit, question);
+        let alike = || executed::likeness(&at, limit, level, Asked::Answer).map(|(found, _)| found.alike);
+        let is_apart = results.iter().any(is_different);
+        let is_same = results.iter().any(is_equal) || alike() == Some(Alike::Same);
+        Some(if was_equal { is_apart && !is_same } else { is_same })
+    };
+    let worlds = evidence.before.graph.world.other_layouts();
+    worlds.iter().any(|world| compares_otherwise(world) == Some(true)).then(|| {
+        let (is, was) = if was_equal { ("differ", "equal") } else { ("are equal", "different") };
+        Code::GroupNotKnown.because(format!(
+            "which ranks the groups have is not recorded: as assumed the graphs are {was}, laid out otherwise they {is}"
+        ))
+    })
+}
+
 /// A collective on another group has the same ranks in the same order, where its values depend on that. Other ranks alone
 /// are no fault: a pass may gather over one large group what it gathered over two small ones. They are one where values
 /// differ and would be equal on the group before.
@@ -133,8 +182,9 @@ pub(super) fn groups_kept(evidence: &Evidence) -> Checked {
     if !results.any(|(_, result)| matches!(result, ValueResult::Different(_))) {
         return Checked::Findings(Vec::new());
     }
-    let pairs =
-        launches(evidence).map(|(old, new)| (&before.collectives.calls[old], &after.collectives.calls[new]));
+    let pairs = launches(evidence)
+        .into_iter()
+        .map(|(old, new)| (&before.collectives.calls[old], &after.collectives.calls[new]));
     let moved = pairs.filter_map(|(old, new)| {
         let (GroupName::Text(was), GroupName::Text(is)) = (old.group, new.group) else { return None };
         let (known, others) = (ranks(evidence, was)?, ranks(evidence, is)?);

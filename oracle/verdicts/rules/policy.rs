@@ -1,10 +1,10 @@
 //! `bucket/policy-*`: what a bucketing promises beyond being right. Each rule names the budget it compared with.
 
 use super::{AnalyzedGraph, Checked, Code, Evidence, Merge, Stage};
-use crate::analysis::contradictions::contradiction;
 use crate::analysis::GroupName;
 use crate::analysis::collectives::bucket_bytes;
 use crate::analysis::contraction::check_contraction;
+use crate::analysis::contradictions::contradiction;
 use crate::graph::{NodeId, Op};
 use crate::ops::Collective;
 

@@ -168,8 +168,8 @@ impl ValueEvidence {
         }
         let mut this = ValueEvidence::default();
         if evaluators.prove {
-            let evaluated =
-                evaluated.unwrap_or_else(|| Evaluated::new(&evidence.before, &evidence.after, &evidence.start()));
+            let evaluated = evaluated
+                .unwrap_or_else(|| Evaluated::new(&evidence.before, &evidence.after, &evidence.start()));
             let proof = proved::prove(evidence, evaluated);
             let mut result = proof.result;
             (this.rewires, this.doubt) = (proof.rewires, proof.doubt);
@@ -280,6 +280,14 @@ impl ValueEvidence {
             first.values.results.extend(results);
             let excuse =
                 if evaluators.agree { None } else { first.by_functions(evaluators.element_limit, open) };
+            if !evaluators.agree
+                && open
+                && let Some(why) = groups::depends_on_layout(first, evaluators.element_limit, question)
+            {
+                let executed =
+                    first.values.results.iter_mut().filter(|(method, _)| *method != ValueMethod::Symbolic);
+                executed.for_each(|(_, result)| *result = ValueResult::Unknown(why.clone()));
+            }
             // All ranks were executed, each with its own graph.
             let is_only = others.is_empty();
             let of_execution =

@@ -160,7 +160,8 @@ fn read_all(state: &mut State, graphs: &[&Graph], ops: &[Ops]) -> Result<Vec<Rea
         reads.push(next);
     }
     let all: Vec<_> = graphs.iter().zip(&reads).map(|(graph, read)| outputs(graph, read)).collect();
-    let (before, afters) = all.split_first().map_or((&[][..], &[][..]), |(before, afters)| (&before[..], afters));
+    let (before, afters) =
+        all.split_first().map_or((&[][..], &[][..]), |(before, afters)| (&before[..], afters));
     let pairs = afters.iter().flat_map(|after| before.iter().zip(after));
     for (a, b) in pairs {
         // What their integers count may differ: then the graphs do.

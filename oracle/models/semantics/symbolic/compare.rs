@@ -14,7 +14,7 @@ use super::place::GroupId;
 use super::same::{Judge, Parting, Verdict};
 use super::source::{Traits, ValueId};
 use super::words::parting_words;
-use crate::graph::{Dtype, NodeId, Op, Out};
+use crate::graph::{Dtype, Graph, NodeId, Op, Out};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -553,9 +553,9 @@ impl Comparer<'_> {
             }
             let twin = match old.op {
                 Op::Output => after.graph.output(),
-                _ => after.graph.find(before.graph.name(node)),
+                _ => namesake(before.graph, node, after.graph),
             };
-            let Some(twin) = twin.filter(|&t| after.graph.node(t).op == old.op) else { continue };
+            let Some(twin) = twin else { continue };
             if let Some(found) = self.divergence(before, after, node, twin) {
                 return Some(found);
             }
@@ -567,10 +567,7 @@ impl Comparer<'_> {
     /// the same, with its operator, and why where that is known.
     fn first_unknown(&mut self, before: &Evaluation<'_>, after: &Evaluation<'_>) -> Option<String> {
         for node in before.graph.ids().filter(|&node| before.graph.node(node).op == Op::Call) {
-            let Some(twin) = after.graph.find(before.graph.name(node)) else { continue };
-            if after.graph.node(twin).op != Op::Call {
-                continue;
-            }
+            let Some(twin) = namesake(before.graph, node, after.graph) else { continue };
             for index in 0..before.results(node).min(after.results(twin)) {
                 let old = before.value(self.judge.arena, node, index);
                 let new = after.value(self.judge.arena, twin, index);
@@ -727,4 +724,11 @@ fn reference_name(evaluation: &Evaluation<'_>, node: NodeId, index: usize) -> St
         seen += 1;
     });
     name
+}
+
+/// The call after of the same name that may be what a call became: it is the same operator, or gives the same kind of result.
+fn namesake(before: &Graph, node: NodeId, after: &Graph) -> Option<NodeId> {
+    let is_other =
+        |twin: NodeId| after.target(twin) != before.target(node) && !after.same_result(twin, before, node);
+    after.find(before.name(node)).filter(|&twin| after.node(twin).op == Op::Call && !is_other(twin))
 }
