@@ -330,6 +330,7 @@ impl Writer<'_> {
                     Item::Int(sum.ok_or("too large a sum")?)
                 }
                 "nsqrt" => Item::Float(float(&args[0])?.sqrt()),
+                "nsignbit" => Item::Bool(float(&args[0])?.is_sign_negative()),
                 "nfloor" => Item::Int(float(&args[0])?.floor() as i64),
                 "nint" => Item::Int(float(&args[0])? as i64),
                 "npow" => Item::Float(float(&args[0])?.powf(float(&args[1])?)),
@@ -382,9 +383,20 @@ impl Writer<'_> {
     fn tensor_function(&mut self, name: &str, args: &[Item]) -> Made {
         let x = &args[0];
         match name {
-            "abs" | "exp" | "log" | "sqrt" | "sin" | "cos" | "floor" | "trunc" | "sign" | "round"
-            | "signbit" | "erf" | "atan" | "lgamma" | "digamma" | "tanh" | "expm1" | "log1p" | "log2"
-            | "exp2" => self.on(&format!("aten.{name}.default"), x, &[]),
+            "abs" | "exp" | "log" | "sqrt" | "sin" | "cos" | "floor" | "trunc" | "sign" | "round" | "erf"
+            | "atan" | "lgamma" | "digamma" | "tanh" | "expm1" | "log1p" | "log2" | "exp2" => {
+                self.on(&format!("aten.{name}.default"), x, &[])
+            }
+            "bits" => {
+                let integer = match self.dtype_of(x)?.itemsize() {
+                    1 => Dtype::I8,
+                    2 => Dtype::I16,
+                    4 => Dtype::I32,
+                    8 => Dtype::I64,
+                    _ => return Err("there is no integer of as many bits".into()),
+                };
+                self.on("aten.view.dtype", x, &[Value::Dtype(integer)])
+            }
             "atan2" => {
                 let other = Value::Node(tensor(&args[1])?);
                 self.on("aten.atan2.default", x, &[other])

@@ -73,14 +73,20 @@ impl<'f> Writer<'f> {
         let graph = self.editor.graph();
         let info = self.ops.get(graph, id);
         let schema = info.schema.clone().ok_or("it has no schema")?;
-        if schema.returns.iter().any(|of| of.alias.is_some()) || info.written(graph, id).next().is_some() {
+        let (file, target) = (self.file, graph.target(id));
+        let is_in_place = !file.operators.contains_key(target);
+        let written: Vec<usize> = info.written(graph, id).collect();
+        let views = schema.returns.iter().any(|of| of.alias.is_some());
+        if if is_in_place { written != [0] } else { views || !written.is_empty() } {
             return Err("it writes, or returns a view".into());
         }
+        let definition = file.of(target).ok_or("it is not defined")?;
         if self.ops.draws(graph, id) {
             return Err("it draws".into());
         }
         let mut names = self.arguments(id, &schema)?;
-        let results = self.results(id, &schema)?;
+        let takes_number = names.values().any(|item| matches!(item, Item::Float(_)));
+        let results = if is_in_place { None } else { Some(self.results(id, &schema)?) };
         let elements = |of: &Tensor| graph.sizes(of.shape).and_then(|sizes| numel(&sizes)).unwrap_or(0);
         let shown = graph.inputs(id).into_iter().chain([id]);
         let shown = shown.flat_map(|id| graph.tensors_of(graph.node(id).out)).map(|at| graph.tensor(at));
@@ -91,9 +97,8 @@ impl<'f> Writer<'f> {
         (self.of, self.device, self.nested) = (id, device, 0);
         self.left = Limit::Definition.standard();
         self.most_elements = largest.saturating_mul(MOST_TIMES);
-        let (file, target) = (self.file, self.editor.graph().target(id));
-        let definition = file.operators.get(target).ok_or("it is not defined")?;
         let value = self.run(&file.bodies[definition.body], &mut names)?.ok_or("its body returns nothing")?;
+        let Some(results) = results else { return self.write_into(id, value, takes_number) };
         let values = match value {
             Item::List(items) if results.is_list => items,
             value => vec![value],
@@ -120,6 +125,48 @@ impl<'f> Writer<'f> {
             (node.target, node.kwargs) = (target, kwargs);
         }
         if results.is_list {
+            self.editor.erase(id);
+        }
+        self.ops.update(self.editor.graph());
+        Ok(())
+    }
+
+    /// Puts copies into the first argument, a tensor or a list of tensors, in the place of a call that works in place.
+    fn write_into(&mut self, id: NodeId, value: Item, takes_number: bool) -> Made<()> {
+        let (tensors, values) = match (self.editor.graph().arg(id, 0).map(|given| self.item(given)), value) {
+            (Some(Ok(Item::List(tensors))), Item::List(values)) if self.editor.users(id).is_empty() => {
+                (tensors, values)
+            }
+            (Some(Ok(tensor @ Item::Tensor(_))), value) => (vec![tensor], vec![value]),
+            _ => return Err("what it writes to is not known".into()),
+        };
+        if tensors.len() != values.len() {
+            return Err("it writes another number of tensors".into());
+        }
+        let is_list = !matches!(self.editor.graph().node(id).out, Out::Tensor(_));
+        for (tensor, value) in tensors.iter().zip(&values) {
+            let (&Item::Tensor(tensor), &Item::Tensor(value)) = (tensor, value) else {
+                return Err("it writes what is no tensor".into());
+            };
+            if self.sizes(tensor)? != self.sizes(value)? {
+                return Err("it writes other sizes".into());
+            }
+            // `_foreach_mul_.Scalar` does.
+            if takes_number && matches!(self.tensor(tensor)?.dtype, Dtype::F16 | Dtype::BF16) {
+                return Err("in place it may round a number before it computes".into());
+            }
+            let args = [Value::Node(tensor), Value::Node(value)];
+            if is_list {
+                self.call("aten.copy_.default", &args, &[])?;
+            } else {
+                let target = self.editor.graph_mut().intern_target("aten.copy_.default");
+                self.editor.set_args(id, &args);
+                let kwargs = self.editor.graph_mut().push_values(&[]);
+                let node = self.editor.graph_mut().node_mut(id);
+                (node.target, node.kwargs) = (target, kwargs);
+            }
+        }
+        if is_list {
             self.editor.erase(id);
         }
         self.ops.update(self.editor.graph());

@@ -68,7 +68,7 @@ fn is_exact(graph: &Graph, id: NodeId) -> Option<bool> {
 }
 
 fn is_exact_if(graph: &Graph, id: NodeId, says: impl Fn(&Definition) -> bool) -> Option<bool> {
-    let definition = DEFINITIONS.operators.get(graph.target(id))?;
+    let definition = DEFINITIONS.of(graph.target(id))?;
     let may_round = |&tensor: &TensorId| {
         let tensor = graph.tensor(tensor);
         let on_cpu = kind_of_device(graph.text(tensor.device)) == "cpu";

@@ -158,6 +158,15 @@ impl Definitions {
 }
 
 impl Definitions {
+    /// The definition of an operator, or that of the one which gives what this one writes in place: `aten.lerp.Scalar` for
+    /// `aten.lerp_.Scalar`.
+    pub fn of(&self, target: &str) -> Option<&Definition> {
+        self.operators.get(target).or_else(|| {
+            let (name, overload) = target.rsplit_once('.')?;
+            self.operators.get(&format!("{}.{overload}", name.strip_suffix('_')?))
+        })
+    }
+
     /// Notes which bodies round, by themselves or by their helpers.
     fn with_roundings(mut self) -> Definitions {
         let mut helpers: FxHashSet<String> = FxHashSet::default();
