@@ -260,6 +260,14 @@ fn scatter(call: &Call, kind: Move) -> Rule<Inferred> {
     let view = kind.scatters().ok_or(Stop::Undecided)?;
     let part = window(view, Window::contiguous(tensor.shape.clone()), call, 2)?;
     replaces(call, &part.shape)?;
+    // Elements that share memory have each its own in the copy: then it is made as `clone` makes it.
+    let repeats =
+        |(&size, &stride): (&Size, &Size)| size.known().is_some_and(|n| n > 1) && stride == Size::Known(0);
+    let is_repeated = tensor.strides().is_ok_and(|strides| tensor.shape.iter().zip(strides).any(repeats));
+    if is_repeated {
+        let (shape, dtype) = (tensor.shape.clone(), tensor.dtype);
+        return one(TensorMeta::like(&[tensor], shape, dtype));
+    }
     let copy = tensor.packed();
     one(match view {
         // It lies where the tensor lies in its storage.
