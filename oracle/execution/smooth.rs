@@ -53,6 +53,22 @@ pub fn tells_roundings_apart(graph: &Graph, id: NodeId, info: &OpInfo) -> bool {
     !is_smooth_call(graph, id, info)
 }
 
+/// Operators without a kernel whose results jump somewhere, by the names of their schemas.
+const JUMPS: &[&str] = &[
+    "angle",
+    "atan2",
+    "bernoulli",
+    "copysign",
+    "hardshrink",
+    "heaviside",
+    "isneginf",
+    "isposinf",
+    "nextafter",
+    "sgn",
+    "signbit",
+    "threshold",
+];
+
 /// Whether what a call gives jumps: a step, what is left of a quotient that is one, or the bits of its operand.
 fn is_step(graph: &Graph, id: NodeId, info: &OpInfo) -> bool {
     let rounds_down =
@@ -62,7 +78,10 @@ fn is_step(graph: &Graph, id: NodeId, info: &OpInfo) -> bool {
         Kind::Binary(Binary::FloorDivide | Binary::Remainder | Binary::Fmod) => true,
         Kind::Binary(Binary::Div) => rounds_down(),
         Kind::View(_) => graph.target(id).ends_with(".dtype"),
-        _ => false,
+        _ => info.schema.as_ref().is_some_and(|schema| {
+            let name = schema.name.trim_start_matches("_foreach_").trim_end_matches('_');
+            JUMPS.contains(&name) || schema.overload == "decimals"
+        }),
     }
 }
 

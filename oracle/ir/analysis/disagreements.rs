@@ -77,8 +77,20 @@ pub struct Elsewhere {
     pub storages: [StorageIndex; 2],
 }
 
+/// Views that are recorded in another storage than what they are certainly views of, with that, in list order.
+pub fn views_elsewhere(graph: &Graph, ops: &Ops, storages: &Storages) -> Vec<(NodeId, NodeId)> {
+    let recorded = |(node, place)| graph.tensor(storages.tensor(node, place)?).storage;
+    let view = |node: NodeId| ops.call(graph, node).is_some_and(|info| matches!(info.kind, Kind::View(_)));
+    let base = |node: NodeId| {
+        let base = storages.base(node, 0)?;
+        let is_certain = storages.parts(node, 0).iter().all(|part| part.certain);
+        (is_certain && recorded(base)? != recorded((node, 0))?).then_some((node, base.0))
+    };
+    graph.ids().filter(|&node| view(node)).filter_map(base).collect()
+}
+
 /// Nodes with results that are recorded in a storage in which other memory was recorded before, in list order.
-/// `storages` are those at run time. Whether a view was recorded on the storage of its base is not looked at.
+/// `storages` are those at run time. Views are [looked at otherwise](views_elsewhere).
 pub fn recorded_elsewhere(graph: &Graph, storages: &Storages) -> Vec<(NodeId, Elsewhere)> {
     let mut first: FxHashMap<StorageId, (StorageIndex, NodeId, usize)> = FxHashMap::default();
     let mut found = Vec::new();

@@ -12,7 +12,7 @@
 //! that are inputs are taken to be different ones, and none of them a default one.
 
 use crate::graph::{Graph, NodeId, Out, Tensor, Value};
-use crate::ops::{Kind, OpInfo, Ops, Random};
+use crate::ops::{Kind, OpInfo, Ops, Random, kind_of_device};
 
 /// One draw of at least one number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -125,7 +125,12 @@ fn device(graph: &Graph, info: &OpInfo, id: NodeId) -> Option<String> {
             .or_else(|| graph.inputs(id).into_iter().find_map(|input| graph.tensor_of(input))),
     };
     let device = graph.text(tensor?.device);
-    Some(if device.contains(':') || device == "cpu" { device.to_string() } else { format!("{device}:?") })
+    Some(match kind_of_device(device) {
+        // There is one, whatever it is called.
+        "cpu" => "cpu".to_string(),
+        _ if device.contains(':') => device.to_string(),
+        kind => format!("{kind}:?"),
+    })
 }
 
 const SAVING: &str = "higher_order.run_and_save_rng_state";

@@ -85,7 +85,6 @@ impl<'f> Writer<'f> {
             return Err("it draws".into());
         }
         let mut names = self.arguments(id, &schema)?;
-        let takes_number = names.values().any(|item| matches!(item, Item::Float(_)));
         let results = if is_in_place { None } else { Some(self.results(id, &schema)?) };
         let elements = |of: &Tensor| graph.sizes(of.shape).and_then(|sizes| numel(&sizes)).unwrap_or(0);
         let shown = graph.inputs(id).into_iter().chain([id]);
@@ -97,8 +96,9 @@ impl<'f> Writer<'f> {
         (self.of, self.device, self.nested) = (id, device, 0);
         self.left = Limit::Definition.standard();
         self.most_elements = largest.saturating_mul(MOST_TIMES);
-        let value = self.run(&file.bodies[definition.body], &mut names)?.ok_or("its body returns nothing")?;
-        let Some(results) = results else { return self.write_into(id, value, takes_number) };
+        let body = &file.bodies[definition.body];
+        let Some(results) = results else { return self.write_in_place(id, body, names) };
+        let value = self.run(body, &mut names)?.ok_or("its body returns nothing")?;
         let values = match value {
             Item::List(items) if results.is_list => items,
             value => vec![value],
@@ -131,21 +131,29 @@ impl<'f> Writer<'f> {
         Ok(())
     }
 
-    /// Puts copies into the first argument, a tensor or a list of tensors, in the place of a call that works in place.
-    fn write_into(&mut self, id: NodeId, value: Item, takes_number: bool) -> Made<()> {
-        let (tensors, values) = match (self.editor.graph().arg(id, 0).map(|given| self.item(given)), value) {
-            (Some(Ok(Item::List(tensors))), Item::List(values)) if self.editor.users(id).is_empty() => {
-                (tensors, values)
-            }
-            (Some(Ok(tensor @ Item::Tensor(_))), value) => (vec![tensor], vec![value]),
+    /// Puts copies into the first argument, a tensor or a list of tensors, in the place of a call that works in place: into one
+    /// tensor of a list after the other, as PyTorch does on the CPU, so that each is computed of what the last ones left.
+    fn write_in_place(&mut self, id: NodeId, body: &'f [Statement], names: Names) -> Made<()> {
+        let given = self.editor.graph().arg(id, 0).ok_or("it is given nothing to write to")?;
+        let takes_number = names.values().any(|item| matches!(item, Item::Float(_)));
+        let (tensors, is_list) = match self.item(given)? {
+            Item::List(tensors) if self.editor.users(id).is_empty() => (tensors, true),
+            tensor @ Item::Tensor(_) => (vec![tensor], false),
             _ => return Err("what it writes to is not known".into()),
         };
-        if tensors.len() != values.len() {
-            return Err("it writes another number of tensors".into());
-        }
-        let is_list = !matches!(self.editor.graph().node(id).out, Out::Tensor(_));
-        for (tensor, value) in tensors.iter().zip(&values) {
-            let (&Item::Tensor(tensor), &Item::Tensor(value)) = (tensor, value) else {
+        for (at, tensor) in tensors.iter().enumerate() {
+            let mut own = names.clone();
+            for item in own.values_mut().filter(|_| is_list) {
+                match item {
+                    Item::List(all) if all.len() == tensors.len() => *all = vec![all[at].clone()],
+                    _ => {}
+                }
+            }
+            let value = match (self.run(body, &mut own)?, is_list) {
+                (Some(Item::List(mut values)), true) if values.len() == 1 => values.pop(),
+                (value, _) => value,
+            };
+            let (&Item::Tensor(tensor), Some(Item::Tensor(value))) = (tensor, value) else {
                 return Err("it writes what is no tensor".into());
             };
             if self.sizes(tensor)? != self.sizes(value)? {

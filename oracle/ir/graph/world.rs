@@ -264,7 +264,8 @@ impl World {
         self.laid_out(self.mesh()?)
     }
 
-    /// Other layouts that groups without rank lists may have: all of them axes, and those of one size the same ranks.
+    /// Other layouts that groups without rank lists may have: all of them axes, those of one size the same ranks, and each of
+    /// neighbours, so that small groups lie in large ones.
     pub fn other_layouts(&self) -> Vec<World> {
         let Some(Mesh { open, axes, .. }) = self.mesh().filter(|_| !self.is_explicit()) else {
             return Vec::new();
@@ -277,9 +278,25 @@ impl World {
             }
         }
         let layouts = [open.clone(), once].into_iter().filter(|other| *other != axes);
-        layouts
-            .filter_map(|axes| self.laid_out(Mesh { ranks: self.product(&axes)?, open: open.clone(), axes }))
-            .collect()
+        let meshes = layouts
+            .filter_map(|axes| self.laid_out(Mesh { ranks: self.product(&axes)?, open: open.clone(), axes }));
+        meshes.chain(self.nested(&open)).collect()
+    }
+
+    /// The world where each of these groups has neighbours.
+    fn nested(&self, open: &[usize]) -> Option<World> {
+        let largest = open.iter().map(|&i| self.groups[i].size).max()?;
+        let ranks = self.ranks.unwrap_or(1).max(largest);
+        let mut world = World { ranks: Some(ranks), groups: self.groups.clone() };
+        for &i in open {
+            let size = self.groups[i].size;
+            if size == 0 || ranks % size != 0 || ranks > MOST_RANKS {
+                return None;
+            }
+            world.groups[i].instances =
+                (0..ranks / size).map(|block| (block * size..(block + 1) * size).collect()).collect();
+        }
+        (open.len() > 1).then_some(world)
     }
 
     /// The world where these groups are axes of a mesh, and each other one an axis of its size or the whole.

@@ -86,6 +86,14 @@ pub(crate) fn uncomputed(info: &OpInfo) -> Option<(String, String)> {
     Some((format!("{} (opaque)", info.target), facts.to_string()))
 }
 
+/// The kind of an operator that writes in place what another one gives element by element: `aten.elu.default` for
+/// `aten.elu_.default`. Both are one function.
+fn kind_of_functional(target: &str) -> Option<Kind> {
+    let (name, overload) = target.strip_prefix("aten.")?.rsplit_once('.')?;
+    let functional = by_target(&format!("aten.{}.{overload}", name.strip_suffix('_')?))?;
+    (functional.kind == Kind::Pointwise).then_some(Kind::Pointwise)
+}
+
 impl Facts {
     fn info(&self, target: &str) -> Option<OpInfo> {
         let mut schema = Schema::parse(self.schema.as_deref()?).ok()?;
@@ -96,7 +104,7 @@ impl Facts {
         } else if self.has_tag("nondeterministic_seeded") {
             Kind::Random(Random::Opaque)
         } else {
-            Kind::Opaque
+            kind_of_functional(target).unwrap_or(Kind::Opaque)
         };
         let writes = schema.mutated().next().is_some();
         let effect = (!writes && (self.is_mutable || schema.returns.is_empty()))

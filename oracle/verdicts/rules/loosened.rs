@@ -8,8 +8,8 @@
 
 use super::{AnalyzedGraph, Evidence, executed};
 use crate::definitions::defined_calls;
-use crate::graph::{Graph, NodeId};
-use crate::ops::{Binary, Kind, OpInfo, Unary};
+use crate::graph::{DtypeClass, Graph, NodeId};
+use crate::ops::{Binary, Kind, OpInfo, Unary, View};
 use crate::semantics::{Numerics, tells_roundings_apart};
 
 /// The graph before of all ranks, then those after, with the calls written out that are defined; `None` where none are. Where
@@ -33,6 +33,29 @@ pub(super) fn reads_signs_of_zeros(evidence: &Evidence) -> bool {
         let calls: Vec<NodeId> =
             side.graph.ids().filter(|&id| side.ops.call(side.graph, id).is_some()).collect();
         tells(side.graph, &calls, Numerics::ZeroSign, false)
+    })
+}
+
+/// Whether some call reads the bits of a float that another one computes: as numbers they are not known.
+pub(super) fn reads_bits(evidence: &Evidence) -> bool {
+    evidence.afters().into_iter().chain([&*evidence.before]).any(|side| {
+        let graph = side.graph;
+        let kind = |id: NodeId| side.ops.call(graph, id).map(|info| info.kind);
+        let is_float =
+            |id: NodeId| graph.tensor_of(id).is_some_and(|of| of.dtype.class() >= DtypeClass::Float);
+        let is_computed = |mut id: NodeId| {
+            while let (Some(Kind::View(_)), Some(&of)) = (kind(id), graph.inputs(id).first()) {
+                if of >= id {
+                    return true;
+                }
+                id = of;
+            }
+            kind(id).is_some()
+        };
+        graph.ids().any(|id| {
+            matches!(kind(id), Some(Kind::View(View::Dtype)))
+                && graph.inputs(id).first().is_some_and(|&of| is_float(of) && of < id && is_computed(of))
+        })
     })
 }
 

@@ -3,7 +3,7 @@
 use super::sizes::{self, Sized, Sizes};
 use super::{AnalyzedGraph, Checked, Code, Evidence, Reason, Stage, overlap};
 use crate::analysis::computed;
-use crate::analysis::disagreements::{Elsewhere, recorded_elsewhere, resized};
+use crate::analysis::disagreements::{Elsewhere, recorded_elsewhere, resized, views_elsewhere};
 use crate::analysis::storages::StorageIndex;
 use crate::graph::{Graph, NodeId};
 use crate::ops::shape;
@@ -84,6 +84,23 @@ pub(super) fn metadata_true(evidence: &Evidence) -> Checked {
                 .fact(format!("{name} calls {}", after.graph.target(id)))
                 .expected("tensors are recorded in one storage where they share memory")
                 .observed(format!("{name} shares none with {other_name}")),
+        );
+    }
+    for (id, base) in new_faults(evidence, |side| views_elsewhere(side.graph, &side.ops, side.storages())) {
+        // What was a view of something else was true, and misleads nobody who follows the calls.
+        let was_of = |old| before.storages().base(old, 0).map(|(base, _)| base);
+        if c.before_of[id.index()].is_some_and(|old| was_of(old) != c.before_of[base.index()]) {
+            continue;
+        }
+        let (name, base_name) = (after.graph.name(id), after.graph.name(base));
+        let title = format!("{name} is not recorded in the storage of {base_name}");
+        findings.push(
+            evidence
+                .finding("rewrite/metadata", Stage::After, title)
+                .after_nodes(evidence, [id, base])
+                .fact(format!("{name} calls {}", after.graph.target(id)))
+                .expected(format!("{name} is a view of {base_name}, and lies where that lies"))
+                .observed("it is recorded in a storage of its own"),
         );
     }
     for (id, why) in new_faults(evidence, |side| resized(side.graph, &side.ops, side.storages())) {

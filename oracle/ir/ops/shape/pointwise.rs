@@ -206,13 +206,16 @@ pub(super) fn others(call: &Call) -> Rule<Inferred> {
                     operands.add(call.operand(&param.name)?, true);
                 }
             }
-            let mut dtypes = operands.tensors.iter().filter_map(|tensor| tensor.dtype);
+            // A weight without dimensions may have another one.
+            let with_dims = operands.tensors.iter().filter(|tensor| !tensor.shape.is_empty());
+            let mut dtypes = with_dims.filter_map(|tensor| tensor.dtype);
             let first = dtypes.next();
             if call.name().starts_with("lerp") && dtypes.any(|dtype| Some(dtype) != first) {
                 return fault(format!("the tensors of {} have several dtypes", call.name()));
             }
             let dtype = operands.dtype(call)?;
-            let dtype = if call.info.kind == Kind::Pointwise { to_float(dtype) } else { dtype };
+            let makes_floats = call.info.kind == Kind::Pointwise && !call.name().starts_with("addcmul");
+            let dtype = if makes_floats { to_float(dtype) } else { dtype };
             return operands.fresh(call, Some(dtype));
         }
     }

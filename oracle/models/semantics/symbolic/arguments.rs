@@ -176,9 +176,12 @@ impl<'g> Machine<'_, 'g> {
         let (graph, result) = (self.graph, self.graph.tensor(id));
         let given = call.bound.given(index).filter(|&value| value != Value::None);
         match (param.name.as_str(), given) {
-            ("dtype", None) if param.default.is_some() => {
+            ("dtype", None | Some(Value::Dtype(_))) if param.default.is_some() => {
                 self.words.put(Tag::Argument, index as u32);
-                self.words.dtype(result.dtype);
+                self.words.dtype(match given {
+                    Some(Value::Dtype(dtype)) => dtype,
+                    _ => result.dtype,
+                });
             }
             ("device", None | Some(Value::Device(_) | Value::Str(_))) => {
                 let device = match given {

@@ -26,8 +26,10 @@ pub(super) struct Element {
 impl Judge<'_> {
     pub(super) fn compare_elements(&mut self, a: Element, b: Element) -> Relation {
         match self.compare_on_each_rank(a, b) {
-            // What depends on the own index in another way may still be told apart index by index.
-            Relation::Unknown if self.arena.places.scales_differ(a.place, b.place) => {
+            // What depends on the own index in another way may still be told apart index by index, where that may be any.
+            Relation::Unknown
+                if self.arena.places.scales_differ(a.place, b.place) && self.arena.places.own.is_empty() =>
+            {
                 match self.index_group(a).or_else(|| self.index_group(b)) {
                     Some(group) => self.compare_by_index(a, b, group),
                     None => Relation::Unknown,

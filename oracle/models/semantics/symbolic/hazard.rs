@@ -79,11 +79,12 @@ pub enum HazardKind {
     },
 }
 
-/// A hazard as it is found again in another graph: the name of its node, the operator, the kind.
-pub type Sight<'h, K> = (&'h str, &'h str, K);
+/// A hazard as it is found again in another graph: the node by name or in words, the operator, the kind, and whether only this
+/// one of both graphs has the node.
+pub type Sight<'h, K> = (&'h str, &'h str, K, bool);
 
-/// Which hazards after are new: those that have no counterpart before. That is one of the same name, or among what is left one of
-/// the same operator, since a pass may call its nodes as it likes.
+/// Which hazards after are new: those that have no counterpart before. That is one of the same name, or for a node that is new one
+/// of the same operator of which the node is gone.
 pub fn new_sights<'h, K: Copy + Eq + Hash>(before: &[Sight<'h, K>], after: &[Sight<'h, K>]) -> Vec<bool> {
     let mut open: FxHashMap<Sight<K>, usize> = FxHashMap::default();
     before.iter().for_each(|&sight| *open.entry(sight).or_default() += 1);
@@ -96,8 +97,10 @@ pub fn new_sights<'h, K: Copy + Eq + Hash>(before: &[Sight<'h, K>], after: &[Sig
     };
     let mut is_new: Vec<bool> = after.iter().map(|sight| !take(sight)).collect();
     let mut left: FxHashMap<(&str, K), usize> = FxHashMap::default();
-    open.into_iter().for_each(|((_, target, kind), count)| *left.entry((target, kind)).or_default() += count);
-    for (is_new, &(_, target, kind)) in is_new.iter_mut().zip(after).filter(|(is_new, _)| **is_new) {
+    let gone = open.into_iter().filter(|((.., is_only), _)| *is_only);
+    gone.for_each(|((_, target, kind, _), count)| *left.entry((target, kind)).or_default() += count);
+    let found = is_new.iter_mut().zip(after).filter(|(is_new, sight)| **is_new && sight.3);
+    for (is_new, &(_, target, kind, _)) in found {
         if let Some(count) = left.get_mut(&(target, kind)).filter(|count| **count > 0) {
             *count -= 1;
             *is_new = false;
@@ -111,10 +114,14 @@ pub fn new_hazards<'h>(
     (old, before): (&'h Graph, &'h [Hazard]),
     (new, after): (&'h Graph, &'h [Hazard]),
 ) -> Vec<&'h Hazard> {
-    let sights = |graph: &'h Graph, hazards: &'h [Hazard]| -> Vec<Sight<'h, &'static str>> {
-        hazards.iter().map(|h| (graph.name(h.node), graph.target(h.node), h.kind.name())).collect()
+    let sights = |graph: &'h Graph, hazards: &'h [Hazard], other: &Graph| -> Vec<Sight<'h, &'static str>> {
+        let sight = |h: &'h Hazard| {
+            let name = graph.name(h.node);
+            (name, graph.target(h.node), h.kind.name(), other.find(name).is_none())
+        };
+        hazards.iter().map(sight).collect()
     };
-    let is_new = new_sights(&sights(old, before), &sights(new, after));
+    let is_new = new_sights(&sights(old, before, new), &sights(new, after, old));
     after.iter().zip(is_new).filter(|(_, is_new)| *is_new).map(|(hazard, _)| hazard).collect()
 }
 
