@@ -32,8 +32,13 @@ pub(super) fn by_any_account<E>(
         let own = own_names(given, &graphs);
         let mut judgement = judge(graphs)?;
         if !own.is_empty() {
-            judgement
-                .each_text(&mut |text| own.iter().for_each(|(made, own)| *text = text.replace(made, own)));
+            judgement.each_text(&mut |text| {
+                for (made, own) in &own {
+                    if text.contains(made) {
+                        *text = text.replace(made, own);
+                    }
+                }
+            });
         }
         Ok(judgement)
     };

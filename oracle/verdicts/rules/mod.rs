@@ -401,8 +401,8 @@ pub static CATALOGUE: &[Rule<Rewrites>] = &[
         severity: Severity::Soundness,
         passes: REWRITES,
         statement: "The recorded result of every node is what its operator makes of its inputs, on their device or the \
-                    one that it names, and is recorded in no other memory's storage, and in one as large as it takes, as \
-                    far as it was so before; a view may be recorded in a storage of its own.",
+                    one that it names, and is recorded in no other memory's storage, and in one as large as it takes, and \
+                    a view in that of what it is a view of, as far as it was so before.",
         reason: "Later passes trust the metadata.",
         check: metadata::metadata_true,
     },
