@@ -88,8 +88,11 @@ pub(super) fn metadata_true(evidence: &Evidence) -> Checked {
     }
     for (id, base) in new_faults(evidence, |side| views_elsewhere(side.graph, &side.ops, side.storages())) {
         // What was a view of something else was true, and misleads nobody who follows the calls.
+        let was = c.before_of[base.index()];
         let was_of = |old| before.storages().base(old, 0).map(|(base, _)| base);
-        if c.before_of[id.index()].is_some_and(|old| was_of(old) != c.before_of[base.index()]) {
+        let is_stale = was.is_none() || c.before_of[id.index()].is_some_and(|old| was_of(old) != was);
+        // A call that is refused gives no view.
+        if is_stale || !shape::check(after.graph, &after.ops, id).is_empty() {
             continue;
         }
         let (name, base_name) = (after.graph.name(id), after.graph.name(base));
