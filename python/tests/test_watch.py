@@ -84,13 +84,22 @@ def test_a_wrong_pass_of_a_compilation_is_named() -> None:
 def test_nothing_right_is_convicted() -> None:
     def step(x: Any, w: Any) -> Any:
         y = torch.nn.functional.dropout(torch.nn.functional.softmax(x @ w, -1), 0.5)
-        return torch.cat([y.view(-1), (x.t() + 0).reshape(-1)]).sum()
+        return torch.cat([y.view(-1), (x * 2 + 0).t().reshape(-1)]).sum()
 
     with watch(report=False) as seen, hooked.without_kernels():
         hooked.compiled(lambda x: step(x, x * 2))
     assert seen.violated == [] and seen.problems == [], str(seen)
     assert any(verdict.pass_kind == "rewrite" for verdict in seen.verdicts)
     seen.raise_if_wrong()
+
+
+def test_the_record_of_a_view_is_not_that_of_a_sum() -> None:
+    """docs/findings/remove-no-ops-writes-metadata-over-its-input, in a storage."""
+    with watch(report=False) as seen, hooked.without_kernels():
+        hooked.compiled(lambda x: (x.t() + 0).sin().sum())
+    (wrong,) = seen.violated
+    assert [finding.rule for finding in wrong.findings] == ["rewrite/metadata"], str(seen)
+    assert wrong.subject == "by joint_graph_passes.constant_fold_uniform_value", str(seen)
 
 
 def test_what_is_allowed_is_allowed_to_one_watch() -> None:
