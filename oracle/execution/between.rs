@@ -23,9 +23,13 @@ pub(super) struct Ways<'p, 'g> {
     drawn: Vec<bool>,
 }
 
-/// Whether numbers draw what a step gives, since the oracle does not compute it.
+/// A call by its operator, by its operator with its constants, and by the values of its tensors.
+type Given = (u64, u64, Vec<u64>);
+
+/// Whether numbers draw what a step gives, since the oracle does not compute it. What is drawn at random is no such
+/// function where the draw is an input.
 fn is_drawn(step: &Step) -> bool {
-    let is_view = step.info.is_some_and(OpInfo::is_view);
+    let is_view = step.info.is_some_and(|info| info.is_view() || info.is_given_its_draw());
     match step.action {
         Action::Call(
             Kind::Opaque
@@ -306,8 +310,13 @@ impl<'p, 'g> Ways<'p, 'g> {
     }
 
     /// What is done at a place, or rather before it, that the oracle does not compute, where both graphs do not do it
-    /// alike: why numbers that differ there convict nobody.
-    pub(super) fn excuse(sides: [&Ways; 2], runs: [Option<&RankRun>; 2], place: &Place) -> Option<String> {
+    /// alike: why numbers that differ there convict nobody. `open`: whether no proof says that both are equal.
+    pub(super) fn excuse(
+        sides: [&Ways; 2],
+        runs: [Option<&RankRun>; 2],
+        place: &Place,
+        open: bool,
+    ) -> Option<String> {
         // Whatever an operator writes, one graph writes to the input and the other leaves it as it was.
         let [one, other] = sides.map(|side| side.writes_to(place));
         if one.zip(other).is_some_and(|(one, other)| one != other) {
@@ -315,6 +324,9 @@ impl<'p, 'g> Ways<'p, 'g> {
         }
         let trace = |side: usize| runs[side].map_or(&[][..], |run| &run.trace);
         let calls = [0, 1].map(|side| sides[side].uncertain(&sides[side].to(place), trace(side)));
+        if open && Ways::part_at_calls(sides, runs, &calls) {
+            return None;
+        }
         let count = |side: usize, call: &u64| calls[side].get(call).map_or(0, Vec::len);
         // First what the graph after does: it is the one that is asked about.
         let unlike = [1, 0].into_iter().find_map(|side| {
@@ -336,6 +348,60 @@ impl<'p, 'g> Ways<'p, 'g> {
             "concrete values differ behind {} of the graph {which}, {what}, {other}",
             ways.words(node)
         ))
+    }
+
+    /// Whether uncertain calls are the same on both sides, but for those that are given what both sides have, and these
+    /// are of the same operators: with other constants, or with other ones of these tensors. A function of which nothing is
+    /// known depends on both; but it may take its operands in any order.
+    fn part_at_calls(
+        sides: [&Ways; 2],
+        runs: [Option<&RankRun>; 2],
+        calls: &[FxHashMap<u64, Vec<NodeId>>; 2],
+    ) -> bool {
+        let (Some(before), Some(after)) = (runs[0], runs[1]) else { return false };
+        let traces = [&before.trace, &after.trace];
+        let values = traces.map(|trace| trace.iter().map(|digest| digest.hash).collect::<FxHashSet<u64>>());
+        // Calls that are given what the other side has, by operator, constants and tensors in their order; how often each
+        // other call is made.
+        let mut given: [BTreeMap<Given, i64>; 2] = Default::default();
+        let mut others: [BTreeMap<u64, i64>; 2] = Default::default();
+        for side in [0, 1] {
+            for (&call, nodes) in &calls[side] {
+                for &node in nodes {
+                    let Some(step) = sides[side].program.steps.get(node.index()) else { return false };
+                    let tensors =
+                        sides[side].tensors(node).map(|of| Some(traces[side].get(of.index())?.hash));
+                    let tensors: Option<Vec<u64>> = tensors.collect();
+                    let is_known =
+                        |tensors: &Vec<u64>| tensors.iter().all(|of| values[1 - side].contains(of));
+                    match tensors.filter(is_known) {
+                        Some(tensors) => *given[side].entry((step.key, call, tensors)).or_default() += 1,
+                        None => *others[side].entry(call).or_default() += 1,
+                    }
+                }
+            }
+        }
+        let alone = [0, 1].map(|side| -> Vec<&Given> {
+            given[side].keys().filter(|call| !given[1 - side].contains_key(*call)).collect()
+        });
+        let operators =
+            alone.each_ref().map(|calls| -> Vec<u64> { calls.iter().map(|call| call.0).collect() });
+        let sorted = |call: &&Given| {
+            let mut tensors = call.2.clone();
+            tensors.sort_unstable();
+            (call.0, tensors)
+        };
+        let before: FxHashSet<_> = alone[0].iter().map(sorted).collect();
+        let is_given_the_same = |call: &&Given| alone[0].iter().any(|of| (of.0, &of.2) == (call.0, &call.2));
+        let may_be_equal = |call: &&Given| before.contains(&sorted(call)) && !is_given_the_same(call);
+        others[0] == others[1] && operators[0] == operators[1] && !alone[1].iter().all(may_be_equal)
+    }
+
+    /// The nodes that a call is given.
+    fn tensors(&self, node: NodeId) -> impl Iterator<Item = NodeId> {
+        let mut inputs = Vec::new();
+        self.program.graph.for_each_input(node, &mut |input| inputs.push(input));
+        inputs.into_iter()
     }
 
     /// The same, where both graphs make the same calls, and give something else to one that the oracle does not

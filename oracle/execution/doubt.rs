@@ -14,8 +14,6 @@ pub struct Unmoved {
     pub place: Place,
     /// How many elements of how many in doubt, over all ranks.
     pub elements: (usize, usize),
-    /// How many of them are constants of one graph, whatever the inputs.
-    pub fixed: usize,
 }
 
 /// Elements whose values are in doubt.
@@ -34,8 +32,6 @@ pub(super) struct Doubtful {
     pub(super) count: usize,
     /// Those that have not moved, each with a finite value that it had.
     pub(super) open: Vec<(usize, Option<u64>)>,
-    /// How many of these are constants of one graph.
-    fixed: usize,
 }
 
 impl<'r> Doubt<'r> {
@@ -56,7 +52,7 @@ impl<'r> Doubt<'r> {
             let inputs = run.inputs.iter().map(|input| Place::Input(input.name.clone())).enumerate();
             let effects = (0..run.effects.len()).map(Place::Effect).enumerate();
             for (position, place) in outputs.chain(inputs).chain(effects) {
-                let mut doubtful = Doubtful { rank, place, position, count: 0, open: Vec::new(), fixed: 0 };
+                let mut doubtful = Doubtful { rank, place, position, count: 0, open: Vec::new() };
                 let Some(one) = Cells::at(before, &doubtful) else { continue };
                 let other = after.map(|after| Cells::at(after, &doubtful));
                 let differs = |i: &usize| match &other {
@@ -110,8 +106,6 @@ impl<'r> Doubt<'r> {
             let is_constant =
                 |side: &Option<(Cells, Cells)>, i| side.as_ref().is_some_and(|(a, b)| a.get(i) == b.get(i));
             doubtful.open.retain(|(i, _)| !sides.iter().all(|side| is_constant(side, *i)));
-            let of_one = |(i, _): &&(usize, _)| sides.iter().any(|side| is_constant(side, *i));
-            doubtful.fixed = doubtful.open.iter().filter(of_one).count();
         }
     }
 
@@ -120,14 +114,10 @@ impl<'r> Doubt<'r> {
         for doubtful in &self.places {
             let here = (doubtful.open.len(), doubtful.count);
             match told.iter_mut().find(|unmoved| unmoved.place == doubtful.place) {
-                Some(Unmoved { elements: (open, count), fixed, .. }) => {
-                    (*open, *count, *fixed) = (*open + here.0, *count + here.1, *fixed + doubtful.fixed)
+                Some(Unmoved { elements: (open, count), .. }) => {
+                    (*open, *count) = (*open + here.0, *count + here.1)
                 }
-                None => told.push(Unmoved {
-                    place: doubtful.place.clone(),
-                    elements: here,
-                    fixed: doubtful.fixed,
-                }),
+                None => told.push(Unmoved { place: doubtful.place.clone(), elements: here }),
             }
         }
         told.retain(|unmoved| unmoved.elements.0 > 0);

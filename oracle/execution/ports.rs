@@ -8,7 +8,7 @@ use super::layout::{self, Dims, StorageRef, Window};
 use super::number::Number;
 use super::rank::{Item, Rank, too_many};
 use super::run::{Digest, Given, Leaf, Options, TensorValue};
-use crate::graph::{Dim, Dtype, NodeId, Out, Value};
+use crate::graph::{Dim, Dtype, DtypeClass, NodeId, Out, Value};
 use rustc_hash::FxHashMap;
 
 /// What is known of graph inputs, by their names, and the storages that the file says they share.
@@ -90,10 +90,22 @@ impl Rank<'_> {
         }
         let domain = self.domain;
         let bounds = inputs.bounds.get(input.name.as_str()).map_or(&[][..], Vec::as_slice);
+        let marks = &self.options.marks;
+        let marked = |element: usize, part: usize| {
+            let number = domain.input(mix(key, part as u64), element as u64, Dtype::I64);
+            let hash = mix(mix(mix(key, part as u64), element as u64), number);
+            let mark = *marks.get((hash >> 8) as usize % (2 * marks.len().max(1)))?;
+            let beside = [0, 0, 1, -1][(hash >> 56) as usize % 4];
+            match dtype.class() {
+                DtypeClass::Bool => None,
+                DtypeClass::Int => Some(Number::Int((mark as i64).saturating_add(beside))),
+                _ => Some(Number::Float(mark + 0.25 * beside as f64)),
+            }
+        };
         let drawn = |element: usize, part: usize| {
             let cell = domain.input(mix(key, part as u64), element as u64, dtype);
             if bounds.is_empty() {
-                return cell;
+                return marked(element, part).map_or(cell, |number| domain.constant(number, dtype));
             }
             let place = window.place(element);
             let mut own = bounds.iter().copied().filter(|bounds| bounds.hold_for(place)).peekable();

@@ -40,6 +40,8 @@ pub struct Options {
     pub given: Vec<Given>,
     /// Inputs whose numbers the domain draws within bounds.
     pub bounds: Vec<Bounds>,
+    /// Numbers at or beside which every other element of an input lies that has no bounds.
+    pub marks: Vec<f64>,
 }
 
 /// What an input holds.
@@ -63,6 +65,7 @@ impl Default for Options {
             max_elements: 1 << 24,
             given: Vec::new(),
             bounds: Vec::new(),
+            marks: Vec::new(),
         }
     }
 }

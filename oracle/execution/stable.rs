@@ -53,7 +53,9 @@ impl Pair<'_> {
             };
             let mut excused: Vec<Excuse> = excused.map(excuse).collect();
             let numbers = Ok(own);
-            excused.extend(self.excused(&numbers, Question { to_the_bit: true, ..Question::default() }));
+            excused.extend(
+                self.excused(&numbers, Question { open: true, to_the_bit: true, ..Question::default() }),
+            );
             return Some(Answers { excused, ..Answers::of(numbers) });
         }
         None

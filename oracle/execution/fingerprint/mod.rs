@@ -60,8 +60,8 @@ use cell::{Algebra, Cell, Selection, Table};
 use field::Field;
 use std::cmp::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-pub(super) use trial::least_apart;
 pub use trial::{Alike, Likeness};
+pub(super) use trial::{least_apart, part};
 
 /// Which laws hold.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -97,12 +97,9 @@ impl Pair<'_> {
             any_index: false,
             nans: !is_real,
         };
-        let graphs = || self.before.iter().chain(self.after).map(|program| program.graph);
-        let mut marks = vec![0.0, 1.0, -1.0];
-        graphs().for_each(|graph| constants(graph, &mut marks));
-        marks.sort_by(f64::total_cmp);
-        marks.dedup();
-        let field = Arc::new(Field::new(graphs().any(turns)));
+        let marks = self.marks();
+        let mut graphs = self.before.iter().chain(self.after).map(|program| program.graph);
+        let field = Arc::new(Field::new(graphs.any(turns)));
         let mut domain = Worlds::new(Fingerprints { field, ..Fingerprints::new(laws) });
         let mut found = Likeness { alike: Alike::Same, points: 0, in_doubles: 0.0, in_own };
         let mut seen = Seen::default();
@@ -153,6 +150,16 @@ impl Pair<'_> {
             }
         }
         Some(found)
+    }
+
+    /// The numbers that calls are given, with 0 and 1 of either sign.
+    pub(in super::super) fn marks(&self) -> Vec<f64> {
+        let mut marks = vec![0.0, 1.0, -1.0];
+        let graphs = self.before.iter().chain(self.after).map(|program| program.graph);
+        graphs.for_each(|graph| constants(graph, &mut marks));
+        marks.sort_by(f64::total_cmp);
+        marks.dedup();
+        marks
     }
 
     /// Looks at one more point.
@@ -244,6 +251,18 @@ fn cells_of(leaf: &Leaf) -> usize {
         Leaf::Tensor(tensor) => tensor.cells.len(),
         _ => 0,
     }
+}
+
+/// Whether two runs part by more than signs of zeros.
+pub(in super::super) fn part(before: &Run, after: &Run) -> bool {
+    let differs = |(a, b): &(&TensorValue, &TensorValue)| {
+        known(a).any(|i| {
+            let [x, y] = [a, b].map(|tensor| number_of(tensor.cells[i], tensor.dtype));
+            let is_zero = x == y && x == 0.0;
+            a.cells[i] != b.cells[i] && !is_zero && !(x.is_nan() && y.is_nan())
+        })
+    };
+    tensors(before, after).is_none_or(|pairs| pairs.iter().any(differs))
 }
 
 /// The tensors that two runs give, in pairs; `None` where they give other things.

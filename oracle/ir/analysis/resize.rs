@@ -29,57 +29,25 @@ type Sizes = BTreeMap<i64, i64>;
 /// The graph with groups of at most `ranks` ranks and its sizes divided as far as they can be. `None` where groups are
 /// larger and cannot be made smaller consistently, or where recorded results do not follow from the rules.
 pub fn shrink(graph: &Graph, ranks: u32) -> Option<Graph> {
-    let [small] = shrink_together([graph], ranks)?;
-    Some(small)
-}
-
-/// The same of several graphs with one map of sizes for all: what has one size in one of them has it in the others.
-pub fn shrink_together<const N: usize>(graphs: [&Graph; N], ranks: u32) -> Option<[Graph; N]> {
-    let bases = graphs.map(|graph| {
-        let mut base = graph.clone();
-        if base.world.groups.iter().any(|group| group.size > ranks) || !base.world.is_explicit() {
-            shrink_groups(&mut base, ranks);
-        }
-        base
-    });
-    let (mut best, mut map) = resized_together(graphs, &bases, &Sizes::new())?;
-    for size in distinct(&graphs) {
+    let mut base = graph.clone();
+    if base.world.groups.iter().any(|group| group.size > ranks) || !base.world.is_explicit() {
+        shrink_groups(&mut base, ranks);
+    }
+    let (mut best, mut map) = resized(graph, &base, &Sizes::new())?;
+    for size in distinct(graph) {
         if map.contains_key(&size) || size < SMALL {
             continue;
         }
         for divisor in DIVISORS.into_iter().filter(|divisor| size % divisor == 0 && size / divisor >= 2) {
             let mut wanted = map.clone();
             wanted.insert(size, size / divisor);
-            if let Some((smaller, learned)) = resized_together(graphs, &bases, &wanted) {
+            if let Some((smaller, learned)) = resized(graph, &base, &wanted) {
                 (best, map) = (smaller, learned);
                 break;
             }
         }
     }
     Some(best)
-}
-
-/// All graphs with one map, which each of them may add to.
-fn resized_together<const N: usize>(
-    originals: [&Graph; N],
-    bases: &[Graph; N],
-    wanted: &Sizes,
-) -> Option<([Graph; N], Sizes)> {
-    let mut map = wanted.clone();
-    for _ in 0..ATTEMPTS {
-        let mut learned = map.clone();
-        let mut graphs = Vec::with_capacity(N);
-        for (original, base) in originals.iter().zip(bases) {
-            let (graph, more) = resized(original, base, &learned)?;
-            graphs.push(graph);
-            learned = more;
-        }
-        if N == 1 || learned == map {
-            return Some((graphs.try_into().ok()?, learned));
-        }
-        map = learned;
-    }
-    None
 }
 
 /// The graph with one size replaced wherever it stands, and what follows from that.
@@ -95,15 +63,10 @@ pub fn with_groups(graph: &Graph, ranks: u32) -> Option<Graph> {
 }
 
 /// All sizes of inputs, the largest first.
-fn distinct(graphs: &[&Graph]) -> Vec<i64> {
-    let mut sizes: Vec<i64> = Vec::new();
-    for graph in graphs {
-        for id in graph.ids().filter(|&id| graph.node(id).op != Op::Call) {
-            if let Some(tensor) = graph.tensor_of(id) {
-                sizes.extend(graph.dims(tensor.shape).iter().filter_map(|dim| dim.known()));
-            }
-        }
-    }
+fn distinct(graph: &Graph) -> Vec<i64> {
+    let inputs = graph.ids().filter(|&id| graph.node(id).op != Op::Call).filter_map(|id| graph.tensor_of(id));
+    let mut sizes: Vec<i64> =
+        inputs.flat_map(|tensor| graph.dims(tensor.shape)).filter_map(|dim| dim.known()).collect();
     sizes.sort_unstable_by(|a, b| b.cmp(a));
     sizes.dedup();
     sizes

@@ -7,6 +7,7 @@ use crate::limits::Limit;
 use crate::ops::shape::record;
 use crate::ops::{Default, Ops, Schema};
 use rustc_hash::FxHashMap;
+use std::cmp::Reverse;
 
 /// A value of a body.
 #[derive(Clone, PartialEq, Debug)]
@@ -109,7 +110,8 @@ impl<'f> Writer<'f> {
             let Some(&Item::Tensor(tensor)) = values.get(at) else {
                 return Err(format!("it has no result {at}"));
             };
-            places.push((node, tensor, self.copy_into(node, tensor)?));
+            let (tensor, format) = self.laid_out(node, tensor)?;
+            places.push((node, tensor, format));
         }
         for (node, tensor, format) in places {
             let target = self.editor.graph_mut().intern_target("aten.clone.default");
@@ -201,19 +203,45 @@ impl<'f> Writer<'f> {
         Ok(Results { nodes, is_list: true })
     }
 
-    /// In which memory format a copy of `tensor` is what `node` records; `None`: in that of the tensor.
-    fn copy_into(&self, node: NodeId, tensor: NodeId) -> Made<Option<&'static str>> {
+    /// A tensor with the values of `tensor`, a copy of which in its own memory format, or in the one that is named, is what
+    /// `node` records.
+    fn laid_out(&mut self, node: NodeId, tensor: NodeId) -> Made<(NodeId, Option<&'static str>)> {
         let graph = self.editor.graph();
         let (wanted, found) = (self.tensor(node)?, self.tensor(tensor)?);
         if wanted.dtype != found.dtype || wanted.shape != found.shape {
             return Err("its record is not that of the term".into());
         }
-        let (sizes, strides) = (self.sizes(node)?, graph.sizes(wanted.stride));
-        let is = |other: Option<Vec<i64>>| is_same_layout(&sizes, strides.as_deref(), other.as_deref());
-        match () {
-            _ if is(graph.sizes(found.stride)) => Ok(None),
-            _ if is(Some(contiguous_strides(&sizes))) => Ok(Some("contiguous_format")),
-            _ => Err("its strides are not those of the term".into()),
+        let sizes = self.sizes(node)?;
+        let strides = graph.sizes(wanted.stride).ok_or("its strides are not known")?;
+        let is = |other: &[i64]| is_same_layout(&sizes, Some(&strides), Some(other));
+        if graph.sizes(found.stride).is_some_and(|found| is(&found)) {
+            return Ok((tensor, None));
+        }
+        if is(&contiguous_strides(&sizes)) {
+            return Ok((tensor, Some("contiguous_format")));
+        }
+        // Dimensions in the order in which elements lie in memory.
+        let mut order: Vec<usize> = (0..sizes.len()).collect();
+        order.sort_by_key(|&dim| Reverse(strides.get(dim).copied()));
+        let dense = contiguous_strides(&order.iter().map(|&dim| sizes[dim]).collect::<Vec<_>>());
+        let place = |dim: usize| order.iter().position(|&at| at == dim).unwrap_or_default();
+        let places: Vec<usize> = (0..sizes.len()).map(place).collect();
+        if !is(&places.iter().map(|&at| dense[at]).collect::<Vec<_>>()) {
+            return Err("its strides are not those of the term".into());
+        }
+        let format = Value::MemoryFormat(self.editor.graph_mut().intern("contiguous_format"));
+        let turned = self.permuted(tensor, &order)?;
+        let copy = self.call("aten.clone.default", &[Value::Node(turned)], &[("memory_format", format)])?;
+        let Item::Tensor(copy) = copy else { return Err("a copy is no tensor".into()) };
+        Ok((self.permuted(copy, &places)?, None))
+    }
+
+    fn permuted(&mut self, tensor: NodeId, order: &[usize]) -> Made<NodeId> {
+        let order: Vec<Value> = order.iter().map(|&dim| Value::Int(dim as i64)).collect();
+        let order = self.list(&order);
+        match self.call("aten.permute.default", &[Value::Node(tensor), order], &[])? {
+            Item::Tensor(turned) => Ok(turned),
+            _ => Err("a view is no tensor".into()),
         }
     }
 

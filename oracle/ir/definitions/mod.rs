@@ -43,15 +43,14 @@ pub fn written_out(graphs: &[(&Graph, &str)], rounds: bool) -> Option<Vec<Graph>
         let known = left_out.len();
         let written: Vec<Option<Graph>> =
             graphs.iter().map(|(graph, mark)| one_written_out(graph, mark, rounds, &mut left_out)).collect();
+        if left_out.len() > known {
+            continue;
+        }
         if written.iter().all(Option::is_none) {
             return None;
         }
-        if left_out.len() == known {
-            let each = written.into_iter().zip(graphs);
-            return Some(
-                each.map(|(written, (graph, _))| written.unwrap_or_else(|| (*graph).clone())).collect(),
-            );
-        }
+        let each = written.into_iter().zip(graphs);
+        return Some(each.map(|(written, (graph, _))| written.unwrap_or_else(|| (*graph).clone())).collect());
     }
 }
 

@@ -52,6 +52,9 @@ pub struct OpInfo {
     pub effect: bool,
 }
 
+/// What the names of operators begin with that stand for random ones as functions of their draws.
+pub const DRAWN_FROM_AN_INPUT: &str = "oracle.draw_";
+
 impl OpInfo {
     /// What is known of a target without a row and without facts.
     pub fn unknown(target: &str) -> OpInfo {
@@ -166,6 +169,12 @@ impl OpInfo {
     /// All parameters that a call writes to, whether the schema says so or not.
     pub fn written(&self, graph: &Graph, id: NodeId) -> impl Iterator<Item = usize> {
         self.mutated().chain(self.undeclared_writes().iter().chain(self.updated(graph, id)).copied())
+    }
+
+    /// Whether it stands for a draw that is one of its inputs (see [`DRAWN_FROM_AN_INPUT`]): what it gives is random, and
+    /// nothing else is to be known of it.
+    pub fn is_given_its_draw(&self) -> bool {
+        self.target.starts_with(DRAWN_FROM_AN_INPUT)
     }
 
     /// Whether a result shares storage with an argument that is not written.

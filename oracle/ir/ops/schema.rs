@@ -391,10 +391,40 @@ impl<'a> Bound<'a> {
     }
 
     /// What is given and [says](Bound::says) something, by parameter: two calls that say the same have the same list, be
-    /// it by position or by keyword.
+    /// it by position or by keyword, with one number for all dimensions or one for each, and with a dtype that is stated
+    /// or the one that is recorded.
     pub fn stated(&self) -> impl Iterator<Item = (usize, Value)> {
-        let all = (0..self.schema.params.len()).filter_map(|index| Some((index, self.given(index)?)));
+        let value = |index: usize| {
+            let param = self.schema.params.get(index)?;
+            let given = self.given(index).filter(|value| *value != Value::None);
+            match (param.name.as_str(), given) {
+                // Where a result lies, and how its memory was asked for, is recorded of it.
+                ("device" | "layout" | "pin_memory", _) => None,
+                ("dtype", None) if param.default.is_some() => {
+                    Some(Value::Dtype(self.graph.tensor_of(self.node)?.dtype))
+                }
+                _ => self.given(index),
+            }
+        };
+        let all = (0..self.schema.params.len()).filter_map(move |index| Some((index, value(index)?)));
         all.filter(|&(index, value)| self.says(index, value))
+            .map(|(index, value)| (index, self.one_for_all(index, value).map_or(value, Value::Int)))
+    }
+
+    /// The number that a list of strides, sizes of a window or the like holds for each dimension: `[1]` says what `[1,
+    /// 1]` says.
+    pub fn one_for_all(&self, index: usize, value: Value) -> Option<i64> {
+        let param = self.schema.params.get(index)?;
+        let is_for_each = ["stride", "padding", "dilation", "output_padding"].contains(&param.name.as_str())
+            || ["[2]", "[3]"].iter().any(|sizes| param.ty.ends_with(sizes));
+        let Value::List(span) = value else { return None };
+        let numbers = self.graph.values(span);
+        match numbers.first() {
+            Some(&Value::Int(first)) if is_for_each && numbers.iter().all(|n| *n == Value::Int(first)) => {
+                Some(first)
+            }
+            _ => None,
+        }
     }
 
     /// The memory format that is asked for; `None` where none is, or the one that there is.

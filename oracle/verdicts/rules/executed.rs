@@ -4,12 +4,11 @@
 use super::sizes::{Sized, Sizes};
 use super::values::{self, About, Observed, ValueDifference, ValueMethod, ValueResult};
 use super::{AnalyzedGraph, Code, Evidence, Reason, loosened};
-use crate::analysis::resize::shrink_together;
 use crate::analysis::shrink::{Small, shrink};
 use crate::definitions::written_out;
 use crate::graph::{Graph, NodeId, Out, Value, World};
 use crate::limits::Limit;
-use crate::ops::{Collective, Kind, Move};
+use crate::ops::{Collective, Kind, Move, Ops};
 use crate::semantics::symbolic::{Sight, new_sights};
 use crate::semantics::{
     self, Alike, Answers, Aspect, Bounds, Concrete, Difference, Failure, Hazard, HazardKind, Likeness,
@@ -39,23 +38,8 @@ pub(super) const MOST_ROUNDING: f64 = 0.05;
 /// Readings of numbers at most of which each is executed.
 const MOST_READINGS: usize = 16;
 
-/// Ranks of a group that is made smaller.
-const FEW_RANKS: u32 = 4;
-
 /// Differences told at most.
 const SHOWN: usize = 8;
-
-/// What execution says, by each domain, and whether [numbers are clear](Answers::are_clear).
-pub(super) type Executed = (Vec<(ValueMethod, ValueResult)>, Clear);
-
-/// What the numbers of execution are worth.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Clear {
-    /// They are [believed](Answers::are_clear).
-    pub believed: bool,
-    /// They [stand against](Answers::are_equal) a proof of a difference.
-    pub equal: bool,
-}
 
 /// How both graphs are run: with inputs with which the graphs before do.
 fn options(evidence: &Evidence, limit: u64) -> Options {
@@ -79,10 +63,14 @@ fn befores<'e, 'a>(evidence: &'e Evidence<'a>) -> Vec<&'e AnalyzedGraph<'a>> {
 }
 
 /// Executes both graphs, which may touch so many elements.
-pub(super) fn execute(evidence: &Evidence, limit: u64, question: Question) -> Executed {
+pub(super) fn execute(
+    evidence: &Evidence,
+    limit: u64,
+    question: Question,
+) -> Vec<(ValueMethod, ValueResult)> {
     let prepared = match Prepared::new(evidence) {
         Ok(prepared) => prepared,
-        Err(why) => return (vec![(ValueMethod::Concrete, ValueResult::Unknown(why))], Clear::default()),
+        Err(why) => return vec![(ValueMethod::Concrete, ValueResult::Unknown(why))],
     };
     let options = options(evidence, limit);
     let Prepared { before, after, world } = &prepared;
@@ -106,31 +94,7 @@ pub(super) fn execute(evidence: &Evidence, limit: u64, question: Question) -> Ex
         }
         results.push((ValueMethod::Provenance, terms));
     }
-    (results, Clear { believed: answers.are_clear(), equal: answers.are_equal() })
-}
-
-/// What execution of both graphs with smaller sizes says, where they are too large to be executed as they are; `None`
-/// where they cannot be made smaller alike, and where even then it does not tell. A pass that is right for these sizes
-/// may be wrong for the others, so an equality acquits nobody: it stands against a proof of a difference.
-pub(super) fn execute_smaller(evidence: &Evidence, limit: u64, question: Question) -> Option<Clear> {
-    let graphs = [evidence.before.graph, evidence.after.graph];
-    let is_large = graphs.iter().any(|graph| graph.len() > MOST_NODES || graph.has_expressions());
-    // Of ranks with graphs of their own one says nothing of the others.
-    if is_large || evidence.ranks.len() > 1 {
-        return None;
-    }
-    let ranks = evidence.before.graph.world.assume_mesh()?.ranks.unwrap_or(1);
-    let most = match ranks <= MOST_RANKS {
-        true => ranks,
-        false if evidence.own.is_empty() => FEW_RANKS,
-        // With fewer ranks a graph that was made for one of them would be that of another.
-        false => return None,
-    };
-    let [before, after] = shrink_together(graphs, most)?;
-    let mut smaller = Evidence::new(&before, None, &after, evidence.policies.clone());
-    (smaller.own, smaller.own_ranks) = (evidence.own.clone(), evidence.own_ranks.clone());
-    let (_, clear) = execute(&smaller, limit, question);
-    (clear.believed || clear.equal).then_some(clear)
+    results
 }
 
 /// The graph before of all ranks, and the graphs after; `None` where ranks had different ones before.
@@ -170,16 +134,18 @@ fn are_unrolled(graphs: &[&Graph]) -> bool {
         || graphs.iter().any(|graph| graph.ids().any(|id| longest(graph, id) > MOST_PIECES))
 }
 
-/// What differs at small sizes, where that says something of the recorded ones.
+/// What differs at small sizes, at two assignments of them and under each reading of numbers that may be counts: the same
+/// programs, run at other sizes. Where sizes are coefficients, and the graphs do not have the same numbers, these may
+/// make up for each other at the recorded sizes alone.
 pub(super) fn differences_at_small_sizes(
     evidence: &Evidence,
     limit: u64,
     question: Question,
 ) -> Option<Vec<ValueDifference>> {
     let graphs = graphs(evidence).filter(|graphs| !are_unrolled(graphs))?;
-    let readings = shrink(&graphs, STARTS[0]).ok().filter(|readings| readings.len() <= MOST_READINGS)?;
+    let have_same_numbers = graphs.iter().all(|graph| numbers(graph) == numbers(graphs[0]));
     let differences = |small: &Small| {
-        if !(small.is_uniform && small.is_free_of_sizes) {
+        if !(have_same_numbers || small.is_uniform && small.is_free_of_sizes) {
             return None;
         }
         let at = of_graphs(evidence, &small.graphs)?;
@@ -187,20 +153,42 @@ pub(super) fn differences_at_small_sizes(
             if evidence.policies.allowed.numerics >= Numerics::Reassociation {
                 is_apart(&at, limit)?;
             }
-            execute(&at, limit, question).0.into_iter().find_map(|(_, result)| values_of(result))
+            execute(&at, limit, question).into_iter().find_map(|(_, result)| values_of(result))
         };
         let mut found = differences_by_definitions(&at, limit).or_else(own)?;
         let sizes: Vec<String> = small.sizes.iter().map(|(from, to)| format!("{to} for {from}")).collect();
         found.iter_mut().for_each(|one| one.title += &format!(" with smaller sizes ({})", sizes.join(", ")));
         Some(found)
     };
-    let mut all = readings.iter().map(differences).collect::<Option<Vec<_>>>()?.into_iter();
-    all.next()
+    let differences_from = |start: i64| {
+        let readings = shrink(&graphs, start).ok().filter(|readings| readings.len() <= MOST_READINGS)?;
+        readings.iter().map(differences).collect::<Option<Vec<_>>>()?.into_iter().next()
+    };
+    differences_from(STARTS[0]).filter(|_| differences_from(STARTS[0] + 1).is_some())
+}
+
+/// The numbers that a graph computes with, each with its operator, in order.
+fn numbers<'g>(graph: &'g Graph) -> Vec<(&'g str, u64)> {
+    let ops = Ops::of(graph);
+    let mut found = Vec::new();
+    for id in graph.ids() {
+        let is_elementwise = ops.call(graph, id).is_some_and(|info| info.kind.is_elementwise());
+        let operator = graph.target(id).split('.').nth(1).unwrap_or_default();
+        let values = graph.args(id).iter().copied().chain(graph.kwargs(id).map(|(_, value)| value));
+        found.extend(values.filter_map(|value| match value {
+            Value::Float(x) => Some((operator, x.to_bits())),
+            Value::Int(n) if is_elementwise => Some((operator, (n as f64).to_bits())),
+            _ => None,
+        }));
+    }
+    found.sort_unstable();
+    found
 }
 
 /// What differs by more than roundings where calls that are defined are written out.
 pub(super) fn differences_by_definitions(evidence: &Evidence, limit: u64) -> Option<Vec<ValueDifference>> {
-    let graphs = loosened::written(evidence)?;
+    // What a rounding decides, double precision does not confirm.
+    let graphs = written(evidence, true)?;
     let written = of_graphs(evidence, &graphs)?;
     let allowed = &evidence.policies.allowed;
     let tolerance = allowed.tolerance.filter(|_| allowed.numerics == Numerics::Approximate);
@@ -245,7 +233,7 @@ pub(super) fn execute_at_sizes(
     let before = &evidence.before;
     Sizes::tried((before.graph, &before.ops), graphs, false).find_map(|Sized { sizes, before, after }| {
         let sized = evidence.of_graphs(&before, &after)?;
-        let (mut results, _) = execute(&sized, limit, question);
+        let mut results = execute(&sized, limit, question);
         let at = results.iter().position(|(_, result)| matches!(result, ValueResult::Different(_)))?;
         let (method, mut result) = results.swap_remove(at);
         if let ValueResult::Different(differences) = &mut result {

@@ -52,8 +52,6 @@ codes! {
         "A graph does not run to its end, and that is no fault of the pass.";
     NotFollowed "values/not-followed"
         "The symbolic evaluator does not follow a value.";
-    ProofAgainstTrials "values/proof-against-trials"
-        "Symbolic values differ, and concrete values are equal in all trials.";
     ProvenanceDiffers "values/provenance-differs"
         "Provenance differs, as it may for equal values.";
     BodiesDiffer "values/bodies-differ"

@@ -1,15 +1,16 @@
 //! `rewrite/values`: what both graphs compute, by whichever evaluators apply.
 //!
 //! There are three (see [`semantics`](crate::semantics)): concrete values and provenance, executed on every rank, and
-//! symbolic values. Each gives its own answer, and a difference found by any of them is a finding. An evaluator that
-//! does not apply says why; only where none applies is the rule undecided. Equal concrete values acquit by themselves
-//! only where they could have differed (see [`semantics`](crate::semantics)`::trials`). Where they could have and did
-//! not, what the symbolic evaluator takes for another value is the same one, computed in another way: then neither
-//! convicts nor acquits.
+//! symbolic values. A proof acquits: equal terms are equal. A run convicts: inputs for which both graphs differ. Terms
+//! that differ convict nobody; where a run shows a difference, they say where it begins ([`ValueEvidence::witness`]). What
+//! each of them finds of races, unwritten memory and graphs that do not run is a fact of structure, and convicts by itself.
+//!
+//! An evaluator that does not apply says why; only where none applies is the rule undecided. What equal numbers are worth
+//! is said in [`semantics`](crate::semantics)`::trials`.
 
 use super::allowed::{Allowed, TOLERANCE};
 use super::correspondence::Rewire;
-use super::executed::{Asked, Clear};
+use super::executed::Asked;
 use super::folded::Folded;
 use super::proved::Evaluated;
 use super::{
@@ -125,10 +126,8 @@ pub struct ValueEvidence {
     pub not_requested: Option<String>,
     /// What is proved of rewired references.
     pub rewires: Rewires,
-    /// What the numbers of execution are worth.
-    pub clear: Clear,
-    /// Whether these are of smaller sizes: at their own the graphs are not executed.
-    pub is_smaller: bool,
+    /// Whether a run of both graphs shows another value, on any rank; `None` where they were not run.
+    pub witness: Option<bool>,
     /// What would have to be allowed for a proof, by the laws of that level.
     pub would: Option<Numerics>,
     /// Why both graphs are taken for equal that are not proved so as they are: by a level that is allowed, or by
@@ -252,44 +251,34 @@ impl ValueEvidence {
             let numerics = first.policies.allowed.numerics;
             let to_the_bit = first.policies.any_rewrite && !evaluators.agree && numerics == Numerics::Exact;
             let question = Question { open, both: evaluators.both, agree: evaluators.agree, to_the_bit };
-            let (mut results, clear) = executed::execute(first, evaluators.element_limit, question);
+            let mut results = executed::execute(first, evaluators.element_limit, question);
             let is_different = |(_, result): &(_, ValueResult)| matches!(result, ValueResult::Different(_));
             let limit = evaluators.element_limit;
             if !evaluators.agree && !results.iter().any(is_different) {
                 results.extend(executed::execute_at_sizes(first, limit, question));
             }
             let is_open = |(_, result): &(_, ValueResult)| matches!(result, ValueResult::Unknown(_));
-            if first.policies.any_rewrite && !evaluators.agree && open && results.iter().all(is_open) {
+            if !evaluators.agree && open && results.iter().all(is_open) {
                 let found = executed::differences_by_definitions(first, limit);
                 results.extend(found.map(|all| (ValueMethod::Concrete, ValueResult::Different(all))));
             }
-            let is_too_large = results.iter().all(|(_, result)| {
-                matches!(result, ValueResult::Unknown(why) if matches!(why.code, Code::TooLarge | Code::TooManyRanks))
-            });
-            let is_denied = matches!(first.values.proof(), Some(ValueResult::Different(_)));
-            let smaller = (is_too_large && is_denied && !evaluators.agree)
-                .then(|| executed::execute_smaller(first, evaluators.element_limit, question))
-                .flatten();
-            first.values.is_smaller = smaller.is_some();
-            let clear = smaller.unwrap_or(clear);
             let of_others = others.iter().find_map(|other| other.values.taken_for_equal.clone());
             if let Some(excuse) = first.values.taken_for_equal.clone().or(of_others) {
                 results.iter_mut().for_each(|(_, result)| result.excuse_values(excuse.clone()));
             }
-            first.values.clear = clear;
             first.values.results.extend(results);
             let excuse =
                 if evaluators.agree { None } else { first.by_functions(evaluators.element_limit, open) };
-            if !evaluators.agree
-                && open
-                && let Some(why) = groups::depends_on_layout(first, evaluators.element_limit, question)
-            {
+            let layout = match open && !evaluators.agree {
+                true => groups::depends_on_layout(first, evaluators.element_limit, question),
+                false => None,
+            };
+            if let Some(why) = &layout {
                 let executed =
                     first.values.results.iter_mut().filter(|(method, _)| *method != ValueMethod::Symbolic);
                 executed.for_each(|(_, result)| *result = ValueResult::Unknown(why.clone()));
             }
             // All ranks were executed, each with its own graph.
-            let is_only = others.is_empty();
             let of_execution =
                 first.values.results.iter().filter(|(method, _)| *method != ValueMethod::Symbolic);
             let equal = of_execution.filter(|(_, result)| matches!(result, ValueResult::Equal(_)));
@@ -298,20 +287,21 @@ impl ValueEvidence {
                 if let Some(excuse) = &excuse {
                     other.values.excuse(excuse);
                 }
-                other.values.clear = clear;
                 other.values.results.extend(equal.iter().cloned());
             }
-            let is_equal = |(_, result): &(_, ValueResult)| matches!(result, ValueResult::Equal(_));
-            if is_only
-                && !evaluators.agree
-                && is_too_large
-                && first.policies.any_rewrite
-                && !first.values.results.iter().any(is_equal)
+            let executed = first.values.results.iter().filter(|(method, _)| *method != ValueMethod::Symbolic);
+            if !evaluators.agree
+                && open
+                && executed.into_iter().all(is_open)
+                && excuse.is_none()
+                && layout.is_none()
                 && let Some(differences) =
                     executed::differences_at_small_sizes(first, evaluators.element_limit, question)
             {
                 first.values.results.push((ValueMethod::Concrete, ValueResult::Different(differences)));
             }
+            let witness = first.values.found_by_execution();
+            all.iter_mut().for_each(|evidence| evidence.values.witness = witness);
         }
         if !evaluators.agree {
             for evidence in all {
@@ -330,6 +320,17 @@ impl ValueEvidence {
     /// Differences of values do not count, by whomever they were found.
     fn excuse(&mut self, why: &Reason) {
         self.results.iter_mut().for_each(|(_, result)| result.excuse_values(why.clone()));
+    }
+
+    /// Whether an execution found another value; `None` where none came to its end.
+    fn found_by_execution(&self) -> Option<bool> {
+        let executed = self.results.iter().filter(|(method, _)| *method != ValueMethod::Symbolic);
+        let known = executed.filter_map(|(_, result)| match result {
+            ValueResult::Equal(_) => Some(false),
+            ValueResult::Different(all) => all.iter().any(|one| one.about == About::Values).then_some(true),
+            ValueResult::Unknown(_) => None,
+        });
+        known.max()
     }
 
     /// What the proof says.
@@ -398,7 +399,8 @@ impl Evidence<'_> {
             self.values.would = match differs {
                 true => levels.find(|&level| self.holds_by(limit, level)),
                 false => local::prove(self, limit, Numerics::Contraction).map(|(level, _)| level),
-            };
+            }
+            .filter(|&level| level > Numerics::Exact);
             return None;
         }
         let level = allowed.numerics;
@@ -623,20 +625,16 @@ pub(super) fn equal(
                         .filter(|difference| observed.is_none_or(|who| difference.observed == who))
                 };
                 elsewhere |= own().count() < differences.len();
-                let is_vetoed = |difference: &&ValueDifference| {
+                let is_open = |difference: &&ValueDifference| {
                     let is_proof = *method == ValueMethod::Symbolic && difference.about == About::Values;
-                    (values.clear.believed || values.clear.equal) && is_proof
+                    is_proof && values.witness != Some(true)
                 };
-                if let Some(vetoed) = own().find(is_vetoed) {
+                if let Some(open) = own().find(is_open) {
                     doubt = true;
-                    let at = if values.is_smaller { " with smaller sizes" } else { "" };
-                    let why = format!(
-                        "{method}: {}, but the concrete values are equal in all trials{at}",
-                        vetoed.found
-                    );
-                    unknown.push(Code::ProofAgainstTrials.because(why));
+                    let why = format!("{method}: {}: {}", open.title, open.found);
+                    unknown.push(Code::ComputedOtherwise.because(why));
                 }
-                for difference in own().filter(|difference| !is_vetoed(difference)) {
+                for difference in own().filter(|difference| !is_open(difference)) {
                     let mut finding = evidence
                         .finding(rule, Stage::After, difference.title.clone())
                         .expected(format!("{}, {}", graphs[0], difference.expected))

@@ -271,7 +271,9 @@ impl Survey<'_> {
         }
         let made = self.live(id, info, &inputs, lives);
         let Some(mut live) = made else {
-            if is_small || inputs.iter().any(|input| input.is_summed()) {
+            // A function of corresponding elements is one at all sizes, whatever it is.
+            let is_elementwise = info.kind.is_elementwise() || info.kind == Kind::Cast;
+            if is_small && !is_elementwise || inputs.iter().any(|input| input.is_summed()) {
                 self.doubt(id, "is no symmetric function of a dimension that shrinks");
             }
             return function(&inputs, rank, true);

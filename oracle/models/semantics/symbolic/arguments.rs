@@ -144,7 +144,7 @@ impl<'g> Machine<'_, 'g> {
                 }
                 None => {
                     self.words.put(Tag::Argument, index as u32);
-                    match self.one_for_all(param, value) {
+                    match call.bound.one_for_all(index, value) {
                         Some(number) => self.words.int(number),
                         None => self.encode(value)?,
                     }
@@ -152,21 +152,6 @@ impl<'g> Machine<'_, 'g> {
             }
         }
         Ok(())
-    }
-
-    /// The number that a list of strides, sizes of a window or the like holds for each dimension: `[1]` says what `[1,
-    /// 1]` says.
-    fn one_for_all(&self, param: &Param, value: Value) -> Option<i64> {
-        let is_for_each = ["stride", "padding", "dilation", "output_padding"].contains(&param.name.as_str())
-            || ["[2]", "[3]"].iter().any(|sizes| param.ty.ends_with(sizes));
-        let Value::List(span) = value else { return None };
-        let numbers = self.graph.values(span);
-        match numbers.first() {
-            Some(&Value::Int(first)) if is_for_each && numbers.iter().all(|n| *n == Value::Int(first)) => {
-                Some(first)
-            }
-            _ => None,
-        }
     }
 
     /// Writes a dtype or device that is left open as it is recorded of the result, and a device without its number.

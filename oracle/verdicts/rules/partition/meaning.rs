@@ -126,7 +126,7 @@ pub(super) fn recompute_terms_equal(evidence: &PartitionEvidence) -> Checked {
             continue;
         }
         let is_added = of_forward[forward.index()] || of_backward[backward.index()];
-        if values.compared.clear.believed || !differs && is_added {
+        if values.compared.witness == Some(false) || !differs && is_added {
             doubts.push(format!(
                 "{name} is recomputed in another way; whether it is the same value is not known"
             ));

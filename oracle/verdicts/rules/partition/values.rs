@@ -16,7 +16,7 @@ use super::evidence::PartitionEvidence;
 use crate::analysis::draws::order_of_filling;
 use crate::graph::Transcriber;
 use crate::graph::{Dim, Dtype, Graph, Node, NodeId, Op, Out, Tensor, Value};
-use crate::ops::Ops;
+use crate::ops::{DRAWN_FROM_AN_INPUT, Ops};
 use crate::rules::values::{CANNOT_BE_EXECUTED, ValueEvidence, ValueResult};
 use crate::rules::{Checked, Code, Evaluators, Finding, Reason};
 use crate::words;
@@ -242,10 +242,9 @@ fn draws_as_inputs(graph: &Graph, ops: &Ops, draws: &[Draw], keys: &[&str]) -> R
             _ => "Tensor".to_string(),
         };
         let returns = if matches!(out, Out::Tuple(_)) { format!("({returns})") } else { returns };
-        let target = format!("draw.{}", graph.target(id).replace("::", "."));
-        let words = target.replace('.', "_");
-        let schema = format!("oracle::{words}(Tensor draw, Any inputs) -> {returns}");
-        let called = format!("oracle.{words}.default");
+        let words = graph.target(id).replace("::", ".").replace('.', "_");
+        let called = format!("{DRAWN_FROM_AN_INPUT}{words}.default");
+        let schema = format!("oracle::draw_{words}(Tensor draw, Any inputs) -> {returns}");
         if !new.facts.iter().any(|(known, _)| *known == called) {
             new.facts.push((called.clone(), serde_json::json!({ "schema": schema }).to_string()));
         }
