@@ -364,19 +364,23 @@ impl<'p, 'g> Ways<'p, 'g> {
         // Calls that are given what the other side has, by operator, constants and tensors in their order; how often each
         // other call is made.
         let mut given: [BTreeMap<Given, i64>; 2] = Default::default();
-        let mut others: [BTreeMap<u64, i64>; 2] = Default::default();
+        let mut unlike: [BTreeMap<u64, i64>; 2] = Default::default();
         for side in [0, 1] {
             for (&call, nodes) in &calls[side] {
                 for &node in nodes {
                     let Some(step) = sides[side].program.steps.get(node.index()) else { return false };
-                    let tensors =
-                        sides[side].tensors(node).map(|of| Some(traces[side].get(of.index())?.hash));
-                    let tensors: Option<Vec<u64>> = tensors.collect();
+                    let graph = sides[side].program.graph;
+                    let hash = |of: &NodeId| Some(traces[side].get(of.index())?.hash);
+                    // What is no tensor, such as a body, is a constant.
+                    let (tensors, others): (Vec<_>, Vec<_>) =
+                        sides[side].inputs(node).into_iter().partition(|&of| graph.tensor_of(of).is_some());
+                    let constants = words(call, others.iter().filter_map(hash));
+                    let tensors: Option<Vec<u64>> = tensors.iter().map(hash).collect();
                     let is_known =
                         |tensors: &Vec<u64>| tensors.iter().all(|of| values[1 - side].contains(of));
                     match tensors.filter(is_known) {
-                        Some(tensors) => *given[side].entry((step.key, call, tensors)).or_default() += 1,
-                        None => *others[side].entry(call).or_default() += 1,
+                        Some(tensors) => *given[side].entry((step.key, constants, tensors)).or_default() += 1,
+                        None => *unlike[side].entry(call).or_default() += 1,
                     }
                 }
             }
@@ -394,14 +398,14 @@ impl<'p, 'g> Ways<'p, 'g> {
         let before: FxHashSet<_> = alone[0].iter().map(sorted).collect();
         let is_given_the_same = |call: &&Given| alone[0].iter().any(|of| (of.0, &of.2) == (call.0, &call.2));
         let may_be_equal = |call: &&Given| before.contains(&sorted(call)) && !is_given_the_same(call);
-        others[0] == others[1] && operators[0] == operators[1] && !alone[1].iter().all(may_be_equal)
+        unlike[0] == unlike[1] && operators[0] == operators[1] && !alone[1].iter().all(may_be_equal)
     }
 
     /// The nodes that a call is given.
-    fn tensors(&self, node: NodeId) -> impl Iterator<Item = NodeId> {
+    fn inputs(&self, node: NodeId) -> Vec<NodeId> {
         let mut inputs = Vec::new();
         self.program.graph.for_each_input(node, &mut |input| inputs.push(input));
-        inputs.into_iter()
+        inputs
     }
 
     /// The same, where both graphs make the same calls, and give something else to one that the oracle does not

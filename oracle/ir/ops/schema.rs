@@ -398,8 +398,9 @@ impl<'a> Bound<'a> {
             let param = self.schema.params.get(index)?;
             let given = self.given(index).filter(|value| *value != Value::None);
             match (param.name.as_str(), given) {
-                // Where a result lies, and how its memory was asked for, is recorded of it.
-                ("device" | "layout" | "pin_memory", _) => None,
+                // Where a result lies is recorded of it.
+                ("device", _) | ("pin_memory", Some(Value::Bool(false))) => None,
+                ("layout", Some(Value::Layout(layout))) if self.graph.text(layout) == "strided" => None,
                 ("dtype", None) if param.default.is_some() => {
                     Some(Value::Dtype(self.graph.tensor_of(self.node)?.dtype))
                 }

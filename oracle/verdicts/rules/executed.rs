@@ -14,6 +14,7 @@ use crate::semantics::{
     self, Alike, Answers, Aspect, Bounds, Concrete, Difference, Failure, Hazard, HazardKind, Likeness,
     Numerics, Open, Options, Pair, Place, Program, Question, Run, Stopped,
 };
+use std::collections::BTreeSet;
 use std::mem::{Discriminant, discriminant};
 
 /// Ranks that are executed at most: beyond it a world is not small.
@@ -34,6 +35,12 @@ const MANY_ELEMENTS: u64 = 1 << 14;
 /// How far graphs may part as they are that are the same but for roundings, relative to the largest element: far less than a
 /// wrong constant makes, in the dtypes with the fewest bits too.
 pub(super) const MOST_ROUNDING: f64 = 0.05;
+
+/// Sizes up to which a number that is one of them says nothing of it.
+const SMALL_SIZE: i64 = 8;
+
+/// How many times a size a number is at most that may stand for it.
+const FEW_TIMES: f64 = 65.0;
 
 /// Readings of numbers at most of which each is executed.
 const MOST_READINGS: usize = 16;
@@ -135,17 +142,16 @@ fn are_unrolled(graphs: &[&Graph]) -> bool {
 }
 
 /// What differs at small sizes, at two assignments of them and under each reading of numbers that may be counts: the same
-/// programs, run at other sizes. Where sizes are coefficients, and the graphs do not have the same numbers, these may
-/// make up for each other at the recorded sizes alone.
+/// programs, run at other sizes. Where sizes are coefficients, numbers may make up for them at the recorded ones alone.
 pub(super) fn differences_at_small_sizes(
     evidence: &Evidence,
     limit: u64,
     question: Question,
 ) -> Option<Vec<ValueDifference>> {
     let graphs = graphs(evidence).filter(|graphs| !are_unrolled(graphs))?;
-    let have_same_numbers = graphs.iter().all(|graph| numbers(graph) == numbers(graphs[0]));
+    let may_make_up = may_make_up_for_sizes(&graphs);
     let differences = |small: &Small| {
-        if !(have_same_numbers || small.is_uniform && small.is_free_of_sizes) {
+        if may_make_up && !(small.is_uniform && small.is_free_of_sizes) {
             return None;
         }
         let at = of_graphs(evidence, &small.graphs)?;
@@ -167,8 +173,8 @@ pub(super) fn differences_at_small_sizes(
     differences_from(STARTS[0]).filter(|_| differences_from(STARTS[0] + 1).is_some())
 }
 
-/// The numbers that a graph computes with, each with its operator, in order.
-fn numbers<'g>(graph: &'g Graph) -> Vec<(&'g str, u64)> {
+/// The numbers that a graph computes with, each with its operator.
+fn numbers(graph: &Graph) -> Vec<(&str, f64)> {
     let ops = Ops::of(graph);
     let mut found = Vec::new();
     for id in graph.ids() {
@@ -176,13 +182,63 @@ fn numbers<'g>(graph: &'g Graph) -> Vec<(&'g str, u64)> {
         let operator = graph.target(id).split('.').nth(1).unwrap_or_default();
         let values = graph.args(id).iter().copied().chain(graph.kwargs(id).map(|(_, value)| value));
         found.extend(values.filter_map(|value| match value {
-            Value::Float(x) => Some((operator, x.to_bits())),
-            Value::Int(n) if is_elementwise => Some((operator, (n as f64).to_bits())),
+            Value::Float(x) => Some((operator, x)),
+            Value::Int(n) if is_elementwise => Some((operator, n as f64)),
             _ => None,
         }));
     }
-    found.sort_unstable();
     found
+}
+
+/// Whether numbers may make up for sizes at the recorded ones alone: those that only one graph has, where they are a few
+/// times a size, a product of two, or a root of one, or a part of that; and those that are made of sizes, by a sum of what
+/// depends on no input.
+fn may_make_up_for_sizes(graphs: &[&Graph]) -> bool {
+    let dims = |graph: &&Graph| -> Vec<i64> {
+        let outs = graph.ids().flat_map(|id| graph.tensors_of(graph.node(id).out));
+        outs.flat_map(|tensor| graph.dims(graph.tensor(tensor).shape)).filter_map(|dim| dim.known()).collect()
+    };
+    let sizes: BTreeSet<i64> = graphs.iter().flat_map(dims).filter(|&size| size > SMALL_SIZE).collect();
+    let is_of = |x: f64, n: f64| {
+        [x / n, x * n].into_iter().any(|ratio| {
+            let times = ratio.abs().max(1.0 / ratio.abs());
+            times < FEW_TIMES && (times * 2.0 - (times * 2.0).round()).abs() < 1e-6
+        })
+    };
+    let is_of_sizes = |x: f64| {
+        sizes.iter().any(|&size| {
+            let n = size as f64;
+            let is_of_two = |&other: &i64| is_of(x, n * other as f64);
+            is_of(x, n) || is_of(x, n.sqrt()) || is_of(x, n.powf(0.25)) || sizes.iter().any(is_of_two)
+        })
+    };
+    let all: Vec<_> = graphs.iter().map(|graph| numbers(graph)).collect();
+    let count = |of: &[(&str, f64)], one: &(&str, f64)| of.iter().filter(|other| *other == one).count();
+    let is_new = all.iter().any(|after| {
+        let differs = |one: &&(&str, f64)| count(&all[0], one) != count(after, one);
+        all[0].iter().chain(after).filter(differs).any(|&(_, x)| is_of_sizes(x))
+    });
+    is_new || graphs.iter().any(|graph| sums_constants(graph))
+}
+
+/// Whether something is summed, or put in order, that depends on no input.
+fn sums_constants(graph: &Graph) -> bool {
+    let ops = Ops::of(graph);
+    let mut is_constant = vec![false; graph.len()];
+    for id in graph.ids() {
+        let Some(info) = ops.call(graph, id) else { continue };
+        // What only has the shape of an input does not depend on it.
+        let is_shape = info.schema.as_ref().is_some_and(|schema| info.kind.only_shape_of_first(schema));
+        let inputs: Vec<NodeId> = graph.inputs(id).into_iter().skip(usize::from(is_shape)).collect();
+        is_constant[id.index()] =
+            !ops.draws(graph, id) && inputs.iter().all(|of| is_constant.get(of.index()) == Some(&true));
+        let is_kept = info.kind.takes_corresponding()
+            || matches!(info.kind, Kind::View(_) | Kind::Move(_) | Kind::GetItem | Kind::Fill(_));
+        if is_constant[id.index()] && !inputs.is_empty() && !is_kept {
+            return true;
+        }
+    }
+    false
 }
 
 /// What differs by more than roundings where calls that are defined are written out.
