@@ -9,9 +9,7 @@ use super::hash;
 use super::run::Failure;
 use crate::analysis::Draws;
 use crate::graph::{Graph, NodeId, Op, Out, Strings, Value, World};
-use crate::ops::{
-    Bound, Collective, Default as Constant, Fill, Kind, Matmul, Move, OpInfo, Ops, Random, Schema,
-};
+use crate::ops::{Bound, Collective, Default as Constant, Fill, Kind, Matmul, Move, OpInfo, Ops, Schema};
 use rustc_hash::FxHashMap;
 use std::sync::OnceLock;
 
@@ -404,7 +402,6 @@ fn places(kind: Kind) -> &'static [&'static str] {
             &["self", "size", "stride|physical_layout", "fill_value|value|s", "dtype", "memory_format"]
         }
         Kind::Arange => &["start", "end", "step", "dtype"],
-        Kind::Random(Random::Attention) => &["dropout_p"],
         Kind::Random(_) => &["self|input", "size", "p", "dtype", "train", "memory_format"],
         Kind::Unary(_) => &["self", "approximate"],
         Kind::Binary(crate::ops::Binary::ThresholdBackward) => &["grad_output", "self", "threshold"],

@@ -15,7 +15,7 @@ use super::super::program::{Step, stated};
 use super::super::rank::{Item, Rank};
 use crate::graph::{NodeId, Out, Tensor, Value};
 use crate::ops::shape::Size;
-use crate::ops::{Kind, OpInfo, Random, Schema, may_hand_back, views_where_strides_allow};
+use crate::ops::{Kind, OpInfo, Schema, may_hand_back, views_where_strides_allow};
 
 impl<'a> Rank<'a> {
     pub(super) fn opaque(&mut self, node: NodeId, step: &Step<'a>) -> Outcome<Item> {
@@ -26,15 +26,8 @@ impl<'a> Rank<'a> {
         if !self.domain.interprets_everything() {
             return Err(refuse!("{} has no kernel", info.target));
         }
-        let draws = match info.kind {
-            Kind::Random(Random::Attention) => {
-                step.args[0] != Value::None && !self.number(step.args[0])?.is(0)
-            }
-            Kind::Random(_) => true,
-            _ => false,
-        };
         let mut key = self.arguments(node, step.key)?;
-        if draws {
+        if self.program.draws.of(node).is_some() {
             key = mix(key, self.draw(node));
         }
         if info.effect {

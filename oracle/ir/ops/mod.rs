@@ -302,11 +302,10 @@ impl Ops {
     pub fn draws(&self, graph: &Graph, node: NodeId) -> bool {
         let Some(info) = self.call(graph, node) else { return false };
         let bound = || info.schema.as_ref().and_then(|schema| Bound::new(graph, node, schema).ok());
-        match info.kind {
-            Kind::Random(Random::Attention) => bound().and_then(|b| b.float("dropout_p")) != Some(0.0),
-            _ if info.is_random() => bound().and_then(|b| b.trains()) != Some(false),
-            _ => false,
-        }
+        let may_draw = |bound: Option<Bound>| {
+            bound.is_none_or(|bound| bound.float("dropout_p") != Some(0.0) && bound.trains() != Some(false))
+        };
+        info.is_random() && may_draw(bound())
     }
 
     /// What `node` calls, if it is a call.
