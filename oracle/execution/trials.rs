@@ -658,7 +658,7 @@ mod tests {
     fn what_is_the_same_for_all_inputs_says_nothing() {
         let text = |flip: &str| {
             format!(
-                "x = input : f32[4]\ninf = full([4], inf)\ny = mul(x, inf)\nw = abs(y)\n{flip}output (z)\n"
+                "x = input : f32[4]\ninf = full([4], inf)\ny = add(x, inf)\nw = abs(y)\n{flip}output (z)\n"
             )
         };
         let found = resolve(&text("z = clone(w)\n"), &text("z = flip(w, [0])\n"));
