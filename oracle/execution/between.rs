@@ -106,8 +106,7 @@ impl<'p, 'g> Ways<'p, 'g> {
                     Kind::Random(_) | Kind::Effect | Kind::Resize | Kind::Sync(_) | Kind::Wait
                 )
                 && !self.writers.contains_key(&self.root(node));
-            let mut inputs = Vec::new();
-            graph.for_each_input(node, &mut |input| inputs.push(input));
+            let inputs = self.inputs(node);
             let is_shape = info.schema.as_ref().is_some_and(|schema| kind.only_shape_of_first(schema));
             let is_constant = |input: &NodeId| constant.get(input.index()) == Some(&true);
             constant[node.index()] =

@@ -92,9 +92,12 @@ impl Rank<'_> {
         let bounds = inputs.bounds.get(input.name.as_str()).map_or(&[][..], Vec::as_slice);
         let marks = &self.options.marks;
         let marked = |element: usize, part: usize| {
-            let number = domain.input(mix(key, part as u64), element as u64, Dtype::I64);
-            let hash = mix(mix(mix(key, part as u64), element as u64), number);
-            let mark = *marks.get((hash >> 8) as usize % (2 * marks.len().max(1)))?;
+            if marks.is_empty() {
+                return None;
+            }
+            let (key, element) = (mix(key, part as u64), element as u64);
+            let hash = mix(mix(key, element), domain.input(key, element, Dtype::I64));
+            let mark = *marks.get((hash >> 8) as usize % (2 * marks.len()))?;
             let beside = [0, 0, 1, -1][(hash >> 56) as usize % 4];
             match dtype.class() {
                 DtypeClass::Bool => None,

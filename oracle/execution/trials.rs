@@ -18,16 +18,16 @@
 //!    input: what has thresholds (a clamp, a comparison, a mask) may act where no trial came.
 //!
 //! Even numbers that are believed prove nothing: few values show a rounding or an overflow. So elements that depend on
-//! inputs and whose terms differ are not known to be equal. Nor does an equality say anything of memory that nobody is known to have written, or, where sizes are
-//! symbolic, of other sizes.
+//! inputs and whose terms differ are not known to be equal. Nor does an equality say anything of memory that nobody is
+//! known to have written, or, where sizes are symbolic, of other sizes.
 //!
 //! # Functions without kernel
 //!
 //! Numbers draw them, so numbers that differ behind one say nothing of `lerp` and its expansion. They convict where
 //! both graphs make the same calls on the way there (operator, constants and sizes, each as often), so that what they
 //! are given differs, or what is added and multiplied afterwards; or the same but for constants and operands that both
-//! graphs have. Elsewhere the difference is no evidence. A function
-//! with thresholds of drawn values counts as drawn: it may do nothing to what the operator really gives.
+//! graphs have. Elsewhere the difference is no evidence. A function with thresholds of drawn values counts as drawn: it
+//! may do nothing to what the operator really gives.
 //!
 //! # Roundings
 //!

@@ -2,7 +2,7 @@
 
 use super::overlap;
 use super::proved::{self, Extra, Packing, extra_of};
-use super::values::{ValueMethod, ValueResult};
+use super::values::ValueResult;
 use super::{
     AnalyzedGraph, Checked, Code, Correspondence, Evidence, Finding, Merge, RankOutcome, Reason, Stage,
     messages,
@@ -251,11 +251,7 @@ pub(super) fn same_payloads(evidence: &Evidence) -> Checked {
     if evidence.ranks.len() < 2 {
         return Checked::NotChecked("the outcome of one rank only was given".into());
     }
-    let results = &evidence.values.results;
-    let is_executed = results
-        .iter()
-        .any(|(method, result)| *method != ValueMethod::Symbolic && matches!(result, ValueResult::Equal(_)));
-    match is_executed {
+    match evidence.values.of_execution().any(|(_, result)| matches!(result, ValueResult::Equal(_))) {
         true => Checked::Findings(Vec::new()),
         false => same_packing(evidence, "rewrite/payloads"),
     }

@@ -14,7 +14,7 @@ use crate::semantics::{
     self, Alike, Answers, Aspect, Bounds, Concrete, Difference, Failure, Hazard, HazardKind, Likeness,
     Numerics, Open, Options, Pair, Place, Program, Question, Run, Stopped,
 };
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::mem::{Discriminant, discriminant};
 
 /// Ranks that are executed at most: beyond it a world is not small.
@@ -173,19 +173,21 @@ pub(super) fn differences_at_small_sizes(
     differences_from(STARTS[0]).filter(|_| differences_from(STARTS[0] + 1).is_some())
 }
 
-/// The numbers that a graph computes with, each with its operator.
-fn numbers(graph: &Graph) -> Vec<(&str, f64)> {
+/// The numbers that a graph computes with, by their bits: how often each operator is given each.
+fn numbers(graph: &Graph) -> BTreeMap<(&str, u64), usize> {
     let ops = Ops::of(graph);
-    let mut found = Vec::new();
+    let mut found = BTreeMap::new();
     for id in graph.ids() {
         let is_elementwise = ops.call(graph, id).is_some_and(|info| info.kind.is_elementwise());
         let operator = graph.target(id).split('.').nth(1).unwrap_or_default();
-        let values = graph.args(id).iter().copied().chain(graph.kwargs(id).map(|(_, value)| value));
-        found.extend(values.filter_map(|value| match value {
-            Value::Float(x) => Some((operator, x)),
-            Value::Int(n) if is_elementwise => Some((operator, n as f64)),
-            _ => None,
-        }));
+        for value in graph.args(id).iter().copied().chain(graph.kwargs(id).map(|(_, value)| value)) {
+            let number = match value {
+                Value::Float(x) => x,
+                Value::Int(n) if is_elementwise => n as f64,
+                _ => continue,
+            };
+            *found.entry((operator, number.to_bits())).or_default() += 1;
+        }
     }
     found
 }
@@ -213,10 +215,9 @@ fn may_make_up_for_sizes(graphs: &[&Graph]) -> bool {
         })
     };
     let all: Vec<_> = graphs.iter().map(|graph| numbers(graph)).collect();
-    let count = |of: &[(&str, f64)], one: &(&str, f64)| of.iter().filter(|other| *other == one).count();
     let is_new = all.iter().any(|after| {
-        let differs = |one: &&(&str, f64)| count(&all[0], one) != count(after, one);
-        all[0].iter().chain(after).filter(differs).any(|&(_, x)| is_of_sizes(x))
+        let mut given = all[0].keys().chain(after.keys());
+        given.any(|one| all[0].get(one) != after.get(one) && is_of_sizes(f64::from_bits(one.1)))
     });
     is_new || graphs.iter().any(|graph| sums_constants(graph))
 }

@@ -142,9 +142,8 @@ pub(super) fn open(moved: &[MovedGroup]) -> Vec<MovedGroup> {
 pub(super) fn depends_on_layout(evidence: &Evidence, limit: u64, question: Question) -> Option<Reason> {
     let is_equal = |(_, result): &(ValueMethod, ValueResult)| matches!(result, ValueResult::Equal(_));
     let is_different = |(_, result): &(ValueMethod, ValueResult)| matches!(result, ValueResult::Different(_));
-    let mut executed = evidence.values.results.iter().filter(|(method, _)| *method != ValueMethod::Symbolic);
-    let was_equal = executed.clone().any(is_equal);
-    if evidence.ranks.len() > 1 || was_equal == executed.any(is_different) {
+    let was_equal = evidence.values.of_execution().any(is_equal);
+    if evidence.ranks.len() > 1 || was_equal == evidence.values.of_execution().any(is_different) {
         return None;
     }
     let level = evidence.policies.allowed.numerics;

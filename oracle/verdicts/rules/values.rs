@@ -279,9 +279,8 @@ impl ValueEvidence {
                 executed.for_each(|(_, result)| *result = ValueResult::Unknown(why.clone()));
             }
             // All ranks were executed, each with its own graph.
-            let of_execution =
-                first.values.results.iter().filter(|(method, _)| *method != ValueMethod::Symbolic);
-            let equal = of_execution.filter(|(_, result)| matches!(result, ValueResult::Equal(_)));
+            let equal =
+                first.values.of_execution().filter(|(_, result)| matches!(result, ValueResult::Equal(_)));
             let equal: Vec<(ValueMethod, ValueResult)> = equal.cloned().collect();
             for other in others {
                 if let Some(excuse) = &excuse {
@@ -289,10 +288,9 @@ impl ValueEvidence {
                 }
                 other.values.results.extend(equal.iter().cloned());
             }
-            let executed = first.values.results.iter().filter(|(method, _)| *method != ValueMethod::Symbolic);
             if !evaluators.agree
                 && open
-                && executed.into_iter().all(is_open)
+                && first.values.of_execution().all(is_open)
                 && excuse.is_none()
                 && layout.is_none()
                 && let Some(differences) =
@@ -322,10 +320,14 @@ impl ValueEvidence {
         self.results.iter_mut().for_each(|(_, result)| result.excuse_values(why.clone()));
     }
 
+    /// What execution says, by each domain.
+    pub(super) fn of_execution(&self) -> impl Iterator<Item = &(ValueMethod, ValueResult)> {
+        self.results.iter().filter(|(method, _)| *method != ValueMethod::Symbolic)
+    }
+
     /// Whether an execution found another value; `None` where none came to its end.
     fn found_by_execution(&self) -> Option<bool> {
-        let executed = self.results.iter().filter(|(method, _)| *method != ValueMethod::Symbolic);
-        let known = executed.filter_map(|(_, result)| match result {
+        let known = self.of_execution().filter_map(|(_, result)| match result {
             ValueResult::Equal(_) => Some(false),
             ValueResult::Different(all) => all.iter().any(|one| one.about == About::Values).then_some(true),
             ValueResult::Unknown(_) => None,
@@ -340,8 +342,7 @@ impl ValueEvidence {
 
     /// A line for each evaluator but the symbolic one: what it compared, or why it did not.
     pub(super) fn notes_of_execution(&self) -> impl Iterator<Item = String> {
-        let executed = self.results.iter().filter(|(method, _)| *method != ValueMethod::Symbolic);
-        executed.map(|(method, result)| match result {
+        self.of_execution().map(|(method, result)| match result {
             ValueResult::Equal(what) => format!("{method}: {what}"),
             ValueResult::Different(all) => format!("{method}: {}", words::count(all.len(), "difference")),
             ValueResult::Unknown(why) => format!("{method}: not known: {why}"),
@@ -368,9 +369,9 @@ impl Evidence<'_> {
         let allowed = &self.policies.allowed;
         let values = &self.values;
         let is_different = |result: &ValueResult| matches!(result, ValueResult::Different(_));
-        let mut executed = values.results.iter().filter(|(method, _)| *method != ValueMethod::Symbolic);
-        let is_equal = !open || executed.clone().any(|(_, result)| matches!(result, ValueResult::Equal(_)));
-        let is_denied = executed.any(|(_, result)| is_different(result));
+        let is_equal =
+            !open || values.of_execution().any(|(_, result)| matches!(result, ValueResult::Equal(_)));
+        let is_denied = values.of_execution().any(|(_, result)| is_different(result));
         if allowed.numerics < Numerics::Reassociation
             && !is_equal
             && (!is_denied || allowed.numerics == Numerics::ZeroSign)
