@@ -55,7 +55,7 @@ impl<'a> Rank<'a> {
 
     /// A tensor argument.
     pub fn tensor(&self, value: Value) -> Outcome<Window> {
-        self.maybe_tensor(value)?.ok_or_else(|| raise!("expects a tensor, got {}", self.word(value)))
+        self.maybe_tensor(value)?.ok_or_else(|| self.unlike("a tensor", value))
     }
 
     /// A list of tensors.
@@ -71,7 +71,7 @@ impl<'a> Rank<'a> {
                         _ => Err(raise!("expects a list of tensors")),
                     })
                     .collect(),
-                _ => Err(raise!("expects a list of tensors, got {}", self.word(value))),
+                _ => Err(self.unlike("a list of tensors", value)),
             },
         }
     }
@@ -95,7 +95,7 @@ impl<'a> Rank<'a> {
             },
             _ => match self.held(value)? {
                 Some(Item::Number(number)) => *number,
-                _ => return Err(raise!("expects a number, got {}", self.word(value))),
+                _ => return Err(self.unlike("a number", value)),
             },
         })
     }
@@ -174,6 +174,14 @@ impl<'a> Rank<'a> {
         match value {
             Value::Str(s) | Value::MemoryFormat(s) => Some(self.program.graph.text(s)),
             _ => None,
+        }
+    }
+
+    /// An argument is not what is expected. Of what is not recorded it is not known what it is.
+    fn unlike(&self, expected: &str, value: Value) -> Trouble {
+        match self.held(value) {
+            Ok(Some(Item::Object(_))) => refuse!("nothing is recorded of what it takes"),
+            _ => raise!("expects {expected}, got {}", self.word(value)),
         }
     }
 

@@ -175,6 +175,20 @@ impl<'p, 'g> Ways<'p, 'g> {
         self.behind(open)
     }
 
+    /// The inputs that what lies at a place may depend on, by their position.
+    pub(super) fn inputs_to(&self, place: &Place) -> BTreeSet<u32> {
+        let input = |node: NodeId| match self.program.steps.get(node.index())?.action {
+            Action::Input(index) => Some(index),
+            _ => None,
+        };
+        self.to(place).into_iter().filter_map(input).collect()
+    }
+
+    /// Whether everything on the way to a place is computed.
+    pub(super) fn computes(&self, place: &Place) -> bool {
+        self.uncertain(&self.to(place), &[]).is_empty()
+    }
+
     /// Some nodes and all that they depend on, in list order.
     fn behind(&self, mut open: Vec<NodeId>) -> Vec<NodeId> {
         let graph = self.program.graph;

@@ -5,7 +5,7 @@
 
 use super::concrete::{is_same, show};
 use super::run::{Effect, FinalInput, Leaf, RankRun, Run, TensorValue};
-use crate::graph::{Dtype, Graph, NodeId, Value};
+use crate::graph::{Dtype, Graph, NodeId, Op, Value};
 use rustc_hash::FxHashMap;
 use std::fmt;
 
@@ -292,24 +292,33 @@ fn tensors(run: &Run, a: &TensorValue, b: &TensorValue) -> Option<Aspect> {
     Some(Aspect::Value { index, before: text(a), after: text(b), count: all.len() })
 }
 
-/// The first node of `after`, in list order, whose value differs from that of the node of the same name and target
-/// in `before`: (rank, node before, node after). Both runs must have been traced.
+/// Where two traced runs part.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Divergence {
+    /// The node of the graph before.
+    pub before: NodeId,
+    /// The node of the same name and target in the graph after.
+    pub after: NodeId,
+    /// The first of its references, in argument order, that reads another value; `None` where it reads the same.
+    pub read: Option<usize>,
+}
+
+/// The first node of `after`, in list order, that gives another value than the node of the same name and target in `before`
+/// does, on one rank; else the output, where that returns another. Both runs must have been traced.
 pub fn first_divergence(
-    (before_graph, before): (&Graph, &Run),
-    (after_graph, after): (&Graph, &Run),
-) -> Option<(u32, NodeId, NodeId)> {
-    let pairs: Vec<(NodeId, NodeId)> = after_graph
-        .ids()
-        .filter_map(|id| {
-            let old = before_graph.find(after_graph.name(id))?;
-            (before_graph.target(old) == after_graph.target(id)).then_some((old, id))
-        })
-        .collect();
-    pairs.into_iter().find_map(|(old, new)| {
-        before.ranks.iter().zip(&after.ranks).enumerate().find_map(|(rank, (a, b))| {
-            let (a, b) = (a.trace.get(old.index())?, b.trace.get(new.index())?);
-            (a != b).then_some((rank as u32, old, new))
-        })
+    (before_graph, before): (&Graph, &RankRun),
+    (after_graph, after): (&Graph, &RankRun),
+) -> Option<Divergence> {
+    after_graph.ids().find_map(|new| {
+        let old = before_graph.find(after_graph.name(new))?;
+        let is_same_call = before_graph.target(old) == after_graph.target(new);
+        let (was, is) = (before.reads.get(old.index())?, after.reads.get(new.index())?);
+        // References of other numbers do not correspond by place.
+        let pairs = was.iter().zip(is).filter(|_| was.len() == is.len());
+        let read = pairs.enumerate().find_map(|(place, (was, is))| (was != is).then_some(place));
+        let parts = before.trace.get(old.index()) != after.trace.get(new.index())
+            || after_graph.node(new).op == Op::Output && read.is_some();
+        (is_same_call && parts).then_some(Divergence { before: old, after: new, read })
     })
 }
 

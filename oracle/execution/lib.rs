@@ -56,8 +56,8 @@ pub use bounds::Bounds;
 pub use comm::Launch;
 pub use comparable::{Comparable, Inexact, Rounded, comparable};
 pub use compare::{
-    Aspect, Difference, Place, UNKNOWN_EFFECTS, compare, differ_in_unknown_effects, first_divergence,
-    output_node,
+    Aspect, Difference, Divergence, Place, UNKNOWN_EFFECTS, compare, differ_in_unknown_effects,
+    first_divergence, output_node,
 };
 pub use concrete::Concrete;
 pub use domain::{

@@ -67,6 +67,7 @@ pub(crate) struct Rank<'a> {
     at: usize,
     pub outputs: Vec<(Vec<u32>, Leaf)>,
     trace: Vec<Digest>,
+    reads: Vec<Vec<Digest>>,
     pub options: &'a Options,
 }
 
@@ -96,6 +97,7 @@ impl<'a> Rank<'a> {
             at: 0,
             outputs: Vec::new(),
             trace: Vec::new(),
+            reads: Vec::new(),
             options,
         }
     }
@@ -106,6 +108,7 @@ impl<'a> Rank<'a> {
         self.items.resize(self.program.steps.len(), Item::Unset);
         if self.options.trace {
             self.trace = vec![Digest::default(); self.program.steps.len()];
+            self.reads = vec![Vec::new(); self.program.steps.len()];
         }
         (self.at, self.state) = (0, State::Running);
         if repeat == 0 {
@@ -130,6 +133,9 @@ impl<'a> Rank<'a> {
         while let Some(step) = program.steps.get(self.at) {
             let node = NodeId(self.at as u32);
             self.memory.node = node;
+            if self.options.trace {
+                self.reads[self.at] = self.read_by(node).map_err(|trouble| self.failure(node, trouble))?;
+            }
             let result = self.step(node, step, comm).map_err(|trouble| self.failure(node, trouble))?;
             comm.taint(&mut self.memory, &self.launches);
             match result {
@@ -160,6 +166,13 @@ impl<'a> Rank<'a> {
             Action::Call(kind) => self.call(node, step, kind)?,
         };
         Ok(Progress::Value(item))
+    }
+
+    /// What a node is about to read.
+    fn read_by(&self, node: NodeId) -> Outcome<Vec<Digest>> {
+        let mut items = Vec::new();
+        self.program.graph.for_each_input(node, &mut |input| items.push(self.items.get(input.index())));
+        items.into_iter().map(|item| self.digest(item.unwrap_or(&Item::Unset))).collect()
     }
 
     /// Stores a node's value, and drops the values that nothing refers to any more.
@@ -250,6 +263,7 @@ impl<'a> Rank<'a> {
             outside: self.outside,
             launches: self.launches,
             trace: self.trace,
+            reads: self.reads,
         })
     }
 }

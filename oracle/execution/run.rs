@@ -30,7 +30,7 @@ use crate::graph::{Dtype, NodeId, World};
 pub struct Options {
     /// How often the graph is executed; inputs keep what the previous execution wrote.
     pub repeats: u32,
-    /// Whether to keep a digest of each node's value.
+    /// Whether to keep digests of what each node reads and gives.
     pub trace: bool,
     /// Whether a storage becomes poison when the last use of its last alias has passed.
     pub free_after_last_use: bool,
@@ -112,8 +112,10 @@ pub struct RankRun {
     pub outside: Option<NodeId>,
     /// Collectives in the order in which this rank starts them.
     pub launches: Vec<LaunchNote>,
-    /// By node, if asked for; of several executions the last.
+    /// What each node gives, if asked for; of several executions the last.
     pub trace: Vec<Digest>,
+    /// What each node reads when it runs, by reference in argument order, if asked for.
+    pub reads: Vec<Vec<Digest>>,
 }
 
 /// A value that a graph returns.

@@ -26,7 +26,8 @@
 //! Numbers draw them, so numbers that differ behind one say nothing of `lerp` and its expansion. They convict where
 //! both graphs make the same calls on the way there (operator, constants and sizes, each as often), so that what they
 //! are given differs, or what is added and multiplied afterwards; or the same but for constants and operands that both
-//! graphs have. Elsewhere the difference is no evidence. A function with thresholds of drawn values counts as drawn: it
+//! graphs have; or where one graph computes the value, and an input moves it on which the other one does not depend.
+//! Elsewhere the difference is no evidence. A function with thresholds of drawn values counts as drawn: it
 //! may do nothing to what the operator really gives.
 //!
 //! # Roundings
@@ -51,13 +52,14 @@ use super::domain::Domain;
 use super::doubt::{Cells, Doubt, Doubtful, Unmoved};
 use super::fingerprint::{Alike, Fingerprints, part};
 use super::numerics::Numerics;
-use super::program::Program;
+use super::program::{Action, Program};
 use super::provenance::Provenance;
-use super::run::{Failure, Leaf, Options, Run, run};
+use super::run::{Failure, Given, Leaf, Options, Run, TensorValue, inputs, run};
 use super::smooth::views_by_record;
 use crate::graph::{Graph, NodeId, Op, Out, World};
 use crate::ops::{Kind, Ops};
 use crate::words;
+use std::collections::BTreeSet;
 
 /// Trials made at most.
 const MOST_TRIALS: u32 = 12;
@@ -339,13 +341,13 @@ impl<'a> Pair<'a> {
 
     /// Runs both with numbers, and with terms as far as that is needed (see the module).
     pub fn ask(&self, question: Question) -> Answers {
-        let mut answers = Answers::of(self.run(&Concrete::of_trial(0)));
+        let mut answers = Answers::of(self.shown(&Concrete::of_trial(0)));
         if question.open {
             answers.reserved = self.reserved(&answers.numbers);
         }
         if question.agree
             && answers.is_equal()
-            && let Ok(second) = self.run(&Concrete::of_trial(1))
+            && let Ok(second) = self.shown(&Concrete::of_trial(1))
             && !compare(&second.0, &second.1).is_empty()
         {
             (answers.numbers, answers.trials) = (Ok(second), 2);
@@ -404,6 +406,15 @@ impl<'a> Pair<'a> {
         Pair { options: &options, ..*self }.run(domain)
     }
 
+    /// Both runs, with what each node gives where they differ.
+    pub(super) fn shown(&self, domain: &dyn Domain) -> Result<(Run, Run), Stopped> {
+        let runs = self.run(domain)?;
+        match compare(&runs.0, &runs.1).is_empty() {
+            true => Ok(runs),
+            false => self.traced(domain).or(Ok(runs)),
+        }
+    }
+
     /// Where numbers differ and that says nothing: by roundings alone, or behind calls that are drawn and not the same
     /// in both graphs.
     pub(super) fn excused(&self, numbers: &Result<(Run, Run), Stopped>, question: Question) -> Vec<Excuse> {
@@ -432,11 +443,51 @@ impl<'a> Pair<'a> {
                 Some((one, other)) => [one.ranks.get(at), other.ranks.get(at)],
                 None => [None, None],
             };
-            if let Some(why) = Ways::excuse([one, other], runs, &place, question.open) {
+            if let Some(why) = Ways::excuse([one, other], runs, &place, question.open)
+                && !self.depends_on_another_input(rank, &place, [one, other], [before, after])
+            {
                 excused.push(Excuse { rank, place, why, by_rounding: false });
             }
         }
         excused
+    }
+
+    /// Whether one graph computes what lies at a place, and makes it of an input on which the other graph's value there does
+    /// not depend: drawn anew, that input moves it. So they differ whatever the calls give that are not computed.
+    fn depends_on_another_input(&self, rank: u32, place: &Place, ways: [&Ways; 2], runs: [&Run; 2]) -> bool {
+        let programs = [self.before, self.after];
+        let is_known = |program: &Program| {
+            !program.steps.iter().any(|step| matches!(step.action, Action::Call(Kind::Unknown)))
+        };
+        let [[before], [after]] = programs else { return false };
+        if ![before, after].into_iter().all(is_known) {
+            return false;
+        }
+        let moves = |side: usize| {
+            let program = &programs[side][0];
+            let names = |side: usize| -> BTreeSet<&str> {
+                let inputs = ways[side].inputs_to(place);
+                inputs.iter().map(|&index| &*programs[side][0].inputs[index as usize].name).collect()
+            };
+            let of_other = names(1 - side);
+            let others = inputs(program, rank, &Concrete::of_trial(1), self.options).ok()?;
+            names(side).into_iter().filter(|name| !of_other.contains(name)).find(|name| {
+                let other = others.iter().find(|input| input.name == **name);
+                let Some(Leaf::Tensor(TensorValue { cells, alias_of: None, .. })) =
+                    other.map(|input| &input.value)
+                else {
+                    return false;
+                };
+                let given = Given { name: name.to_string(), rank: Some(rank), cells: cells.clone() };
+                let options = Options { given: vec![given], ..self.options.clone() };
+                let moved = run(programs[side], self.world, &Concrete::of_trial(0), &options);
+                moved.is_ok_and(|moved| {
+                    let all = compare(runs[side], &moved);
+                    all.iter().any(|one| (one.rank, &one.place) == (rank, place))
+                })
+            })
+        };
+        (0..2).any(|side| ways[side].computes(place) && moves(side).is_some())
     }
 
     /// Why an equality of numbers or terms says nothing.
@@ -477,6 +528,16 @@ impl<'a> Pair<'a> {
     /// Why equal numbers are no proof: elements whose terms differ and that depend on inputs.
     fn unproved(&self, trials: u32, (before, after): (&Run, &Run)) -> Option<String> {
         let mut doubt = Doubt::of_terms(before, after);
+        let is_in_doubt = |one: &Difference| {
+            doubt.places.iter().any(|at| (at.rank, &at.place) == (one.rank as usize, &one.place))
+        };
+        if compare(before, after).iter().any(|one| !is_in_doubt(one)) {
+            let why = format!(
+                "provenance differs in what is asserted or no tensor, of which numbers that are equal in {trials} trials say \
+                 nothing"
+            );
+            return Some(why);
+        }
         if let Ok(others) = self.run(&Provenance { seed: 1 }) {
             doubt.settle_constants((before, &others.0), (after, &others.1));
         }
@@ -549,7 +610,7 @@ impl<'a> Pair<'a> {
         doubt.watch(first);
         let (mut trials, mut idle) = (1, 0);
         while trials < LEAST_TRIALS || (doubt.open() > 0 && trials < MOST_TRIALS && idle < IDLE_TRIALS) {
-            let (before, after) = match self.run(&Concrete::of_trial(trials)) {
+            let (before, after) = match self.shown(&Concrete::of_trial(trials)) {
                 Ok(runs) => runs,
                 Err(stopped) => return Found::Stopped(stopped),
             };
@@ -565,7 +626,8 @@ impl<'a> Pair<'a> {
         let marked = Pair { options: &options, ..*self };
         let is_small = self.before.iter().all(|program| program.recorded_elements <= FEW_ELEMENTS);
         for more in 0..if is_small { MARKED_TRIALS } else { 1 } {
-            if let Ok((before, after)) = marked.run(&Concrete::of_trial(trials + more))
+            if let Ok((before, after)) = marked.shown(&Concrete::of_trial(trials + more))
+                && !compare(&before, &after).is_empty()
                 && part(&before, &after)
             {
                 return Found::Witness(Box::new((before, after)));

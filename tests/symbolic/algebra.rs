@@ -1,7 +1,6 @@
-//! Calls that are written differently: what commutes is the same, what may be the same is not convicted, and what
-//! depends on other inputs is.
+//! Calls that are written differently: what commutes is the same; what may be the same, and what is not, is left open.
 
-use super::support::{assert_convicted, assert_equal, judge};
+use super::support::{assert_equal, assert_open, judge};
 use graph_oracle::semantics::symbolic::Comparison;
 
 const HEAD: &str = "x = input: f32[4, 4]\ny = input: f32[4, 4]\nz = input: f32[4, 4]\nb = input: f32[4]\n";
@@ -10,18 +9,11 @@ fn judged(before: &str, after: &str) -> Comparison {
     judge(&format!("{HEAD}{before}"), &format!("{HEAD}{after}"))
 }
 
+/// Neither is proved to be the other.
 #[track_caller]
-fn assert_unknown(before: &str, after: &str) {
-    for (one, other) in [(before, after), (after, before)] {
-        let comparison = judged(one, other);
-        assert!(matches!(comparison, Comparison::Unknown(_)), "{one}\n{other}\n{comparison:?}");
-    }
-}
-
-#[track_caller]
-fn assert_differ(before: &str, after: &str) {
-    assert_convicted(&judged(before, after), &[]);
-    assert_convicted(&judged(after, before), &[]);
+fn assert_apart(before: &str, after: &str) {
+    assert_open(&judged(before, after), &[]);
+    assert_open(&judged(after, before), &[]);
 }
 
 #[test]
@@ -32,16 +24,16 @@ fn operands_of_sums_and_products_commute() {
         assert_equal(&judged(&sum("x", "y"), &sum("y", "x")));
         assert_equal(&judged(&sum("x", "b"), &sum("b", "x")));
         for (a, b) in [("x", "z"), ("z", "y"), ("x", "x"), ("y", "y"), ("z", "z")] {
-            assert_differ(&sum("x", "y"), &sum(a, b));
+            assert_apart(&sum("x", "y"), &sum(a, b));
         }
     }
     let difference = |a: &str, b: &str| format!("s = sub({a}, {b}): f32[4, 4]\noutput s");
-    assert_differ(&difference("x", "y"), &difference("y", "x"));
+    assert_apart(&difference("x", "y"), &difference("y", "x"));
     // Both operands are others, and make up for one another.
     let negatives = "n = neg(y): f32[4, 4]\nm = neg(x): f32[4, 4]\n";
-    assert_unknown(&difference("x", "y"), &format!("{negatives}{}", difference("n", "m")));
+    assert_apart(&difference("x", "y"), &format!("{negatives}{}", difference("n", "m")));
     let scaled = |a: &str, b: &str| format!("s = add({a}, {b}, alpha=2): f32[4, 4]\noutput s");
-    assert_differ(&scaled("x", "y"), &scaled("y", "x"));
+    assert_apart(&scaled("x", "y"), &scaled("y", "x"));
 }
 
 /// Parts of the operands change places: element by element the sums are the same.
@@ -54,12 +46,9 @@ fn operands_commute_element_by_element() {
         )
     };
     let right = sum(["x", "y"], ["y", "z"]);
-    assert!(!matches!(judged(&right, &sum(["y", "y"], ["x", "z"])), Comparison::Different(_)));
-    assert!(!matches!(
-        judged(&sum(["x", "y"], ["y", "x"]), &sum(["y", "x"], ["x", "y"])),
-        Comparison::Different(_)
-    ));
-    assert_differ(&right, &sum(["x", "z"], ["y", "z"]));
+    assert_apart(&right, &sum(["y", "y"], ["x", "z"]));
+    assert_equal(&judged(&sum(["x", "y"], ["y", "x"]), &sum(["y", "x"], ["x", "y"])));
+    assert_apart(&right, &sum(["x", "z"], ["y", "z"]));
 }
 
 /// `x * 1` and its like are `x`, wherever it is read and however the 1 is written.
@@ -106,7 +95,7 @@ fn what_gives_back_its_operand_is_no_call() {
         assert!(!matches!(comparison, Comparison::Equal(_)), "{wrong}");
     }
     let comparison = judge(&whole("output n"), &whole("k = mul(n, 1.0): f32[4]\noutput k"));
-    assert_convicted(&comparison, &["dtype float32"]);
+    assert_open(&comparison, &["dtype float32"]);
 }
 
 /// More inputs than fit a few words of bits.
@@ -117,7 +106,7 @@ fn any_number_of_inputs_is_told_apart() {
     let with = |rest: &str| {
         judge(&format!("{lines}{}", "s = sub(a, b): f32[2]\noutput s"), &format!("{lines}{rest}"))
     };
-    assert_convicted(&with("s = sub(b, a): f32[2]\noutput s"), &[]);
+    assert_open(&with("s = sub(b, a): f32[2]\noutput s"), &[]);
     assert_equal(&with("s = sub(a, b): f32[2]\noutput s"));
 }
 
@@ -126,10 +115,10 @@ fn any_number_of_inputs_is_told_apart() {
 fn what_is_selected_by_data_depends_on_nothing_else() {
     let head = "w = input: f32[8, 4]\ni = input: i64[4]\nx = input: f32[4, 4]\nj = input: i64[4]\n";
     let with = |rest: &str| format!("{head}e = embedding(w, i): f32[4, 4]\ns = add(e, x): f32[4, 4]\n{rest}");
-    assert_convicted(&judge(&with("output (e, s)"), &with("output (s, e)")), &[]);
+    assert_open(&judge(&with("output (e, s)"), &with("output (s, e)")), &[]);
     // Selected by another index it may be the same.
     let other = with("o = embedding(w, j): f32[4, 4]\noutput o");
-    assert!(matches!(judge(&with("output e"), &other), Comparison::Unknown(_)));
+    assert_open(&judge(&with("output e"), &other), &[]);
 }
 
 /// A sum over ranks is no average; of what all ranks share, the largest and the average are one.
@@ -139,16 +128,13 @@ fn other_reductions_are_other_values() {
         format!("x = input: f32[4]\nr = all_reduce(x, \"{op}\", g): f32[4]\nw = wait(r): f32[4]\noutput w")
     };
     for (one, other) in [("sum", "avg"), ("sum", "max"), ("max", "avg"), ("min", "max")] {
-        assert_convicted(&judge(&reduced(one), &reduced(other)), &[]);
+        assert_open(&judge(&reduced(one), &reduced(other)), &[]);
     }
     let again = |op: &str| {
         let first = "x = input: f32[4]\nr = all_reduce(x, \"sum\", g): f32[4]\nw = wait(r): f32[4]\n";
         format!("{first}q = all_reduce(w, \"{op}\", g): f32[4]\nv = wait(q): f32[4]\noutput v")
     };
-    assert!(!matches!(judge(&again("max"), &again("avg")), Comparison::Different(_)));
-    assert_convicted(&judge(&again("sum"), &again("avg")), &[]);
-    let constant = |op: &str| reduced(op).replace("x = input", "z = input: f32[4]\nx = zeros([4])");
-    assert!(!matches!(judge(&constant("sum"), &constant("avg")), Comparison::Different(_)));
+    assert_open(&judge(&again("sum"), &again("avg")), &[]);
 }
 
 /// Rows that are turned are followed element by element.
@@ -163,37 +149,37 @@ fn rolls_are_followed() {
     assert_equal(&judged(&rolled("roll(x, [-3], [0])"), &rolled("roll(x, [1], [0])")));
     assert_equal(&judged(&rolled("roll(x, [1, 4], [0, 1])"), &rolled("roll(x, [5, 0], [0, 1])")));
     assert_equal(&judged(&rolled("roll(x, [4], [])"), &rolled("roll(x, [1], [0])")));
-    assert_differ(&rolled("roll(x, [1], [0])"), &rolled("roll(x, [1], [1])"));
-    assert_differ(&rolled("roll(x, [1], [0])"), "output x");
+    assert_apart(&rolled("roll(x, [1], [0])"), &rolled("roll(x, [1], [1])"));
+    assert_apart(&rolled("roll(x, [1], [0])"), "output x");
 }
 
 /// What holds of numbers need not hold of floats: not proved, and not convicted.
 #[test]
 fn laws_of_numbers_are_not_known() {
-    assert_unknown("s = mul(x, 3.0): f32[4, 4]\noutput s", "output x");
+    assert_apart("s = mul(x, 3.0): f32[4, 4]\noutput s", "output x");
     // -0.0 + 0.0 is 0.0.
-    assert_unknown("s = add(x, 0.0): f32[4, 4]\noutput s", "output x");
-    assert_unknown(
+    assert_apart("s = add(x, 0.0): f32[4, 4]\noutput s", "output x");
+    assert_apart(
         "p = mul(x, 2.0): f32[4, 4]\ns = mul(p, 3.0): f32[4, 4]\noutput s",
         "s = mul(x, 6.0): f32[4, 4]\noutput s",
     );
-    assert_unknown(
+    assert_apart(
         "p = mul(x, y): f32[4, 4]\ns = mul(p, 3.0): f32[4, 4]\noutput s",
         "p = mul(x, 3.0): f32[4, 4]\ns = mul(p, y): f32[4, 4]\noutput s",
     );
-    assert_unknown(
+    assert_apart(
         "m = mm(x, y): f32[4, 4]\ns = add(m, b): f32[4, 4]\noutput s",
         "s = addmm(b, x, y): f32[4, 4]\noutput s",
     );
-    assert_unknown(
+    assert_apart(
         "p = add(x, y): f32[4, 4]\ns = add(p, z): f32[4, 4]\noutput s",
         "p = add(y, z): f32[4, 4]\ns = add(x, p): f32[4, 4]\noutput s",
     );
-    assert_unknown(
+    assert_apart(
         "p = add(x, y): f32[4, 4]\ns = mul(p, z): f32[4, 4]\noutput s",
         "p = mul(x, z): f32[4, 4]\nq = mul(y, z): f32[4, 4]\ns = add(p, q): f32[4, 4]\noutput s",
     );
-    assert_unknown(
+    assert_apart(
         "m = mm(x, y): f32[4, 4]\nn = mul(m, 3.0): f32[4, 4]\ns = mm(n, z): f32[4, 4]\noutput s",
         "m = mm(x, y): f32[4, 4]\ns = mm(m, z): f32[4, 4]\noutput s",
     );
@@ -204,13 +190,13 @@ fn laws_of_numbers_are_not_known() {
 fn what_may_be_an_identity_is_not_known() {
     let positive = "r = relu(x): f32[4, 4]\n";
     for wrapped in ["s = mul(r, 3.0)", "s = relu(r)", "s = abs(r)"] {
-        assert_unknown(
+        assert_apart(
             &format!("{positive}{wrapped}: f32[4, 4]\nm = mm(s, y): f32[4, 4]\noutput m"),
             &format!("{positive}m = mm(r, y): f32[4, 4]\noutput m"),
         );
     }
     let product = "m = mm(x, y): f32[4, 4]\n";
-    assert_unknown(&format!("{product}s = relu(m): f32[4, 4]\noutput s"), &format!("{product}output m"));
+    assert_apart(&format!("{product}s = relu(m): f32[4, 4]\noutput s"), &format!("{product}output m"));
 }
 
 /// What is not computed may give back what it takes: views without a rule, reductions over a dimension of size 1, and
@@ -229,9 +215,9 @@ output m";
         "k = aten.tril.default(f, 10): f32[4, 4]",
         "k = maximum(f, f): f32[4, 4]",
     ] {
-        assert_unknown(plain, &plain.replace("m = mm(f", &format!("{kept}\nm = mm(k")));
+        assert_apart(plain, &plain.replace("m = mm(f", &format!("{kept}\nm = mm(k")));
         let other = kept.replace("(f", "(z").replace(", f)", ", z)");
-        assert_differ(plain, &plain.replace("m = mm(f", &format!("{other}\nm = mm(k")));
+        assert_apart(plain, &plain.replace("m = mm(f", &format!("{other}\nm = mm(k")));
     }
     // What is negated in two ways is what it was.
     let product = "a = mul(x, 3.0): f32[4, 4]\nf = mul(x, y): f32[4, 4]\nm = mul(a, f): f32[4, 4]\noutput m";
@@ -252,11 +238,11 @@ fn dimensions_are_counted_from_both_ends() {
     ] {
         let text = |call: &str| format!("s = {call}: f32[4]\noutput s");
         assert_equal(&judged(&text(call), &text(other)));
-        assert_differ(&text(call), &text(wrong));
+        assert_apart(&text(call), &text(wrong));
     }
     let text = |dim: i64| format!("s = aten._softmax.default(x, {dim}, False): f32[4, 4]\noutput s");
     assert_equal(&judged(&text(1), &text(-1)));
-    assert_differ(&text(1), &text(0));
+    assert_apart(&text(1), &text(0));
 }
 
 /// Long chains of sums, of which one product has another operand.
@@ -271,7 +257,7 @@ fn sums_of_many_are_compared_term_by_term() {
         }
         lines + "output s11"
     };
-    assert_differ(&chain("y", "z"), &chain("z", "y"));
+    assert_apart(&chain("y", "z"), &chain("z", "y"));
     assert_equal(&judged(&chain("y", "z"), &chain("y", "z")));
 }
 
@@ -287,14 +273,13 @@ fn other_inputs_are_other_values() {
         }
         lines + &format!("output {last}")
     };
-    assert_differ(&chain("x", &["relu", "neg", "exp"]), &chain("y", &["exp", "neg"]));
-    assert_differ(&chain("x", &["relu"]), "output y");
+    assert_apart(&chain("x", &["relu", "neg", "exp"]), &chain("y", &["exp", "neg"]));
+    assert_apart(&chain("x", &["relu"]), "output y");
     // Elements that are made of the same input, be it that others are not.
     let cut = |from: &str| {
         format!(
             "c = cat([{from}], 0): f32[8, 4]\nr = relu(c): f32[8, 4]\nh = slice(r, 0, 0, 4): f32[4, 4]\nk = clone(h): f32[4, 4]\noutput k"
         )
     };
-    assert!(!matches!(judged(&cut("x, y"), &cut("x, z")), Comparison::Different(_)));
-    assert_differ(&cut("x, y"), &cut("z, y"));
+    assert_apart(&cut("x, y"), &cut("z, y"));
 }

@@ -4,9 +4,7 @@ use super::support::graph;
 use graph_oracle::graph::Graph;
 use graph_oracle::ops::Ops;
 use graph_oracle::passes::bucketing::{Config, bucket};
-use graph_oracle::semantics::symbolic::{
-    Arena, Limits, PayloadIndex, Payloads, Verdict, evaluate, payload_members, rewired,
-};
+use graph_oracle::semantics::symbolic::{Arena, Limits, PayloadIndex, Payloads, evaluate, payload_members};
 
 fn payloads(before: &Graph, after: &Graph) -> Payloads {
     let mut arena = Arena::new(&before.world, Limits::DEFAULT);
@@ -90,35 +88,4 @@ fn equal_collectives_are_told_apart() {
     assert_eq!(payloads(&twice, &twice).not_once().count(), 0);
     assert_eq!(payloads(&twice, &once).not_once().collect::<Vec<_>>(), [(at(1), 0)]);
     assert_eq!(payloads(&once, &twice).not_once().collect::<Vec<_>>(), [(at(0), 2)]);
-}
-
-#[test]
-fn users_of_removed_waits() {
-    let before = graph(BEFORE);
-    let after = bucketed(&before, "default");
-    let (old, new) = (Ops::of(&before), Ops::of(&after));
-    let mut arena = Arena::new(&before.world, Limits::DEFAULT);
-    let one = evaluate(&mut arena, &before, &old);
-    let other = evaluate(&mut arena, &after, &new);
-    let removed = rewired(&mut arena, &one, &other, &old);
-    let names: Vec<&str> = removed.iter().map(|r| before.name(r.wait)).collect();
-    assert_eq!(names, ["w0", "w1", "w2", "w3"]);
-    for wait in &removed {
-        assert_eq!(wait.readers.len(), 1);
-        assert!(wait.readers.iter().all(|r| r.verdict == Verdict::Same), "{wait:?}");
-    }
-    // A user that reads another piece.
-    let y1 = after.find("y1").unwrap();
-    let y0_input = after.inputs(after.find("y0").unwrap())[0];
-    let mut editor = graph_oracle::graph::Editor::new(&after);
-    editor.replace_input(y1, after.inputs(y1)[0], y0_input);
-    let wrong = editor.finish();
-    let new = Ops::of(&wrong);
-    let other = evaluate(&mut arena, &wrong, &new);
-    let removed = rewired(&mut arena, &one, &other, &old);
-    let bad: Vec<_> =
-        removed.iter().flat_map(|r| &r.readers).filter(|r| r.verdict != Verdict::Same).collect();
-    assert_eq!(bad.len(), 1);
-    assert_eq!((before.name(bad[0].before), bad[0].verdict), ("y1", Verdict::Different));
-    assert_eq!(bad[0].text, "float32[8], expected float32[4]");
 }

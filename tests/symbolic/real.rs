@@ -3,9 +3,7 @@
 use super::support::{compared, files, read, recorded};
 use graph_oracle::ops::Ops;
 use graph_oracle::passes::bucketing::{Config, Mode, bucket};
-use graph_oracle::semantics::symbolic::{
-    Arena, Comparison, Limits, Verdict, compare, evaluate, payload_members, rewired,
-};
+use graph_oracle::semantics::symbolic::{Arena, Comparison, Limits, compare, evaluate, payload_members};
 use std::path::Path;
 
 #[test]
@@ -35,8 +33,6 @@ fn pytorch_buckets_llama_right() {
             assert_eq!(payloads.not_once().count(), 0);
             assert_eq!(payloads.extra, []);
             assert_eq!(payloads.members.iter().flatten().count(), one.launches.len());
-            let removed = rewired(&mut arena, &one, &other, &old);
-            assert!(removed.iter().flat_map(|r| &r.readers).all(|r| r.verdict == Verdict::Same));
         }
     }
 }

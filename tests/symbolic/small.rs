@@ -1,6 +1,6 @@
 //! Hand-built graphs: what each kind of operator does to runs, and what is noticed on the way.
 
-use super::support::{assert_convicted, assert_equal, compared, convicted, graph, hazards, judge, outputs};
+use super::support::{assert_equal, assert_open, compared, graph, hazards, judge, open, outputs};
 use graph_oracle::semantics::symbolic::Comparison;
 
 /// The worked example of spec/bucketing.md 3.2: two gathers on two ranks.
@@ -80,11 +80,11 @@ fn the_default_bucket_is_proved() {
 }
 
 #[test]
-fn a_bucket_with_a_fault_is_convicted() {
+fn a_bucket_with_a_fault_is_open() {
     // Nothing is copied before the gather.
     let late = bucket("0, 5", "c = cat([f0, f1]): f32[5]", "p0", "p1");
     let comparison = judge(TWO_GATHERS, &late);
-    assert_convicted(&comparison, &["unwritten memory", "expected x0 of rank 0 of group g"]);
+    assert_open(&comparison, &["unwritten memory", "expected x0 of rank 0 of group g"]);
     // One input twice, and the other one not at all.
     let twice = bucket(
         "0, 5",
@@ -92,13 +92,10 @@ fn a_bucket_with_a_fault_is_convicted() {
         "p0",
         "p1",
     );
-    assert_convicted(
-        &judge(TWO_GATHERS, &twice),
-        &["come from x0 of rank 0 of group g, expected x1 of rank 0"],
-    );
+    assert_open(&judge(TWO_GATHERS, &twice), &["come from x0 of rank 0 of group g, expected x1 of rank 0"]);
     // Inputs in the other order.
     let swapped = bucket("0, 5", "c = cat([f1, f0]): f32[5]\n m = copy_(slot, c): f32[5]", "p0", "p1");
-    assert_convicted(
+    assert_open(
         &judge(TWO_GATHERS, &swapped),
         &[
             "elements 0..2 of o0, which y0 reads, come from x1 of rank 0 of group g, expected x0 of rank 0 of group g",
@@ -106,23 +103,23 @@ fn a_bucket_with_a_fault_is_convicted() {
     );
     // The slot of another rank.
     let wrong = bucket("5, 10", FILL, "p0", "p1");
-    assert_convicted(
+    assert_open(
         &judge(TWO_GATHERS, &wrong),
         &["gather gathers in place from element 5 of its buffer, but the own rank's slot begins at 0"],
     );
     // A slot that is no rank's.
     let wrong = bucket("3, 8", FILL, "p0", "p1");
-    assert_convicted(&judge(TWO_GATHERS, &wrong), &["from element 3 of its buffer"]);
+    assert_open(&judge(TWO_GATHERS, &wrong), &["from element 3 of its buffer"]);
 }
 
 #[test]
-fn a_race_is_convicted() {
+fn a_race_is_open() {
     let before = "x = input: f32[2]\ny = input: f32[2]
         a = reduce_scatter(x, \"sum\", g): f32[1]\nw = wait(a): f32[1]\nm = copy_(x, y): f32[2]\noutput w";
     let after = "x = input: f32[2]\ny = input: f32[2]
         a = reduce_scatter(x, \"sum\", g): f32[1]\nm = copy_(x, y): f32[2]\nw = wait(a): f32[1]\noutput w";
     assert_equal(&judge(before, before));
-    assert_convicted(&judge(before, after), &["the input of a has changed by the time w waits for it"]);
+    assert_open(&judge(before, after), &["the input of a has changed by the time w waits for it"]);
     let early = "x = input: f32[2]\ny = input: f32[2]
         a = all_reduce(x, \"sum\", g): f32[2]\nm = copy_(x, y): f32[2]\nw = wait(a): f32[2]\noutput a";
     assert_equal(&judge(early, early));
@@ -135,7 +132,7 @@ fn a_race_is_convicted() {
 }
 
 #[test]
-fn a_wrong_group_or_operator_is_convicted() {
+fn a_wrong_group_or_operator_is_open() {
     let make = |op: &str, group: &str| {
         format!(
             "world 4 ranks, groups g = [0 1 | 2 3] at 0, h = [0 2 | 1 3] at 0\nx = input: f32[4]
@@ -145,18 +142,15 @@ fn a_wrong_group_or_operator_is_convicted() {
     assert_equal(&judge(&make("\"sum\"", "g"), &make("\"sum\"", "g")));
     let words =
         ["output 0 (w): elements 0..2 come from sum over group h of x", "expected sum over group g of x"];
-    assert_convicted(&judge(&make("\"sum\"", "g"), &make("\"sum\"", "h")), &words);
-    assert_convicted(
-        &judge(&make("\"sum\"", "g"), &make("\"max\"", "g")),
-        &["max over group g", "expected sum"],
-    );
+    assert_open(&judge(&make("\"sum\"", "g"), &make("\"sum\"", "h")), &words);
+    assert_open(&judge(&make("\"sum\"", "g"), &make("\"max\"", "g")), &["max over group g", "expected sum"]);
 }
 
 #[test]
-fn a_dropped_cast_is_convicted() {
+fn a_dropped_cast_is_open() {
     let before = "x = input: f32[4]\nc = cast(x, bf16): bf16[4]\nd = cast(c, f32): f32[4]\noutput d";
     let after = "x = input: f32[4]\noutput x";
-    assert_convicted(&judge(before, after), &["come from x, expected float32 cast of bfloat16 cast of x"]);
+    assert_open(&judge(before, after), &["come from x, expected float32 cast of bfloat16 cast of x"]);
     // What widens and narrows again is the identity.
     let before = "x = input: bf16[4]\nc = cast(x, f32): f32[4]\nd = cast(c, bf16): bf16[4]\noutput d";
     assert_equal(&judge(before, "x = input: bf16[4]\noutput x"));
@@ -225,7 +219,7 @@ fn writes_are_seen_through_aliases() {
         "m = copy_(t, u): f32[3, 2] strides [1, 3]\nr = relu(z): f32[2, 3]",
         "r = relu(z): f32[2, 3]\nm = copy_(t, u): f32[3, 2] strides [1, 3]",
     );
-    assert_convicted(
+    assert_open(
         &judge(before, &late),
         &["elements 0..6 of z, which r reads, come from unwritten memory, expected x"],
     );
@@ -237,15 +231,14 @@ fn mutations_of_inputs_are_compared() {
     let before =
         "x = input: f32[4]\ny = input: f32[4]\nr = relu(y): f32[4]\nm = copy_(x, r): f32[4]\noutput ()";
     assert_equal(&judge(before, before));
-    // One function of the same numbers may be the other, as far as is known here: numbers tell.
-    assert!(matches!(judge(before, &before.replace("relu(y)", "neg(y)")), Comparison::Unknown(_)));
+    assert_open(&judge(before, &before.replace("relu(y)", "neg(y)")), &[]);
     let after = before.replace("relu(y)", "relu(x)");
-    assert_convicted(&judge(before, &after), &["elements 0..4 of x, which r reads, come from x, expected y"]);
+    assert_open(&judge(before, &after), &["elements 0..4 of x, which r reads, come from x, expected y"]);
     let half = before.replace(
         "m = copy_(x, r): f32[4]",
         "h = slice(x, 0, 0, 2): f32[2]\n q = slice(r, 0, 0, 2): f32[2]\n m = copy_(h, q): f32[2]",
     );
-    assert_convicted(&judge(before, &half), &["elements 2..4 come from x, expected r (aten.relu.default)"]);
+    assert_open(&judge(before, &half), &["elements 2..4 come from x, expected r (aten.relu.default)"]);
 }
 
 #[test]
@@ -253,7 +246,7 @@ fn draws_and_effects_keep_their_order() {
     let before = "x = input: f32[4]\na = rand_like(x): f32[4]\nb = rand_like(x): f32[4]\noutput (a, b)";
     assert_equal(&judge(before, before));
     let swapped = "x = input: f32[4]\nb = rand_like(x): f32[4]\na = rand_like(x): f32[4]\noutput (a, b)";
-    assert!(matches!(judge(before, swapped), Comparison::Different(_)));
+    assert_open(&judge(before, swapped), &[]);
 }
 
 /// Nothing is claimed where a size is symbolic or an operator unknown.
@@ -263,7 +256,10 @@ fn what_is_not_known_is_not_claimed() {
     let before = "x = input: f32[4]\ny = input: f32[4]\nu = test.unknown(x): f32[4]\noutput u";
     assert_equal(&judge(before, before));
     let after = before.replace("test.unknown(x)", "test.unknown(y)");
-    assert_convicted(&judge(before, &after), &["the effect u acts on other values"]);
+    assert_open(
+        &judge(before, &after),
+        &["u (test.unknown) is the first node whose value is not known to be the same"],
+    );
     // An unknown operator may write its argument: a read behind it is not the read before it.
     let behind = "x = input: f32[4]\nu = test.unknown(x): f32[4]\nr = relu(x): f32[4]\noutput (r, u)";
     let front = "x = input: f32[4]\nr = relu(x): f32[4]\nu = test.unknown(x): f32[4]\noutput (r, u)";
@@ -272,30 +268,30 @@ fn what_is_not_known_is_not_claimed() {
     let rows = "x = input: f32[4, 2]\ny = input: f32[4, 2]\ni = input: i64[1]\nr = index_select(x, 0, i): f32[1, 2]\noutput r";
     let other = rows.replace("index_select(x", "index_select(y");
     assert_equal(&judge(rows, rows));
-    assert!(matches!(judge(rows, &other), Comparison::Unknown(_)));
+    assert_open(&judge(rows, &other), &[]);
 }
 
 #[test]
 fn sizes_that_do_not_fit_are_a_reason() {
     let big = "x = input: f32[3037000500, 3037000500]\ny = relu(x): f32[3037000500, 3037000500]\noutput y";
-    let Comparison::Unknown(reason) = judge(big, big) else { panic!("claimed to know") };
+    let reason = open(&judge(big, big));
     assert!(reason.contains("is not known") || reason.contains("does not fit"), "{reason}");
     let gathers = "world 2 ranks, groups g = 4294967295 ranks\nx = input: f32[9000000000]
         a = all_gather(x, 4294967295, g): f32[9000000000]\nw = wait(a): f32[9000000000]\noutput w";
-    assert!(matches!(judge(gathers, gathers), Comparison::Unknown(_)));
+    assert_open(&judge(gathers, gathers), &[]);
     // A gather over no ranks contradicts itself: it is opaque, and so the same where it takes the same, else not known.
     let none = "world 2 ranks, groups g = 0 ranks\nx = input: f32[4]\ny = input: f32[4]
         a = all_gather(x, 0, g): f32[4]\nw = wait(a): f32[4]\noutput w";
     assert_equal(&judge(none, none));
-    assert!(matches!(judge(none, &none.replace("(x, 0", "(y, 0")), Comparison::Unknown(_)));
+    assert_open(&judge(none, &none.replace("(x, 0", "(y, 0")), &[]);
 }
 
 /// PyTorch warns of a collective that nobody awaits, and its memory may be gone before it is done.
 #[test]
-fn a_wait_that_is_gone_is_convicted() {
+fn a_wait_that_is_gone_is_open() {
     let before = "x = input: f32[2]\na = all_reduce(x, \"sum\", g): f32[2]\nw = wait(a): f32[2]\noutput x";
     let after = "x = input: f32[2]\na = all_reduce(x, \"sum\", g): f32[2]\noutput x";
-    assert_convicted(&judge(before, after), &["a is never waited for"]);
+    assert_open(&judge(before, after), &["a is never waited for"]);
     // Nobody waited before either.
     assert_equal(&judge(after, after));
     assert_equal(&judge(after, before));
@@ -318,7 +314,7 @@ fn a_wait_is_for_all_of_a_storage() {
 fn a_value_taken_before_it_exists_is_convicted_even_if_nobody_reads_what_comes_of_it() {
     let before = "x = input: f32[2]\na = relu(x): f32[2]\nb = relu(a): f32[2]\noutput x";
     let after = "x = input: f32[2]\nb = relu(a): f32[2]\na = relu(x): f32[2]\noutput x";
-    assert_convicted(&judge(before, after), &["b takes a before it exists"]);
+    assert_open(&judge(before, after), &["b takes a before it exists"]);
 }
 
 /// What a draw overwrites, or only takes the shape of, does not matter.
@@ -341,7 +337,7 @@ fn draws_do_not_read_what_they_overwrite() {
         "m = bernoulli_tensor_(x, a): f32[2]",
         "d = native_dropout(a, 0.5, True): (f32[2], bool[2])\nm = d[0]: f32[2]",
     ] {
-        convicted(&judge(&drawn("x", draw), &drawn("y", draw)));
+        open(&judge(&drawn("x", draw), &drawn("y", draw)));
     }
     // Outside training nothing is drawn, so that a later draw is the same one.
     let skipped = |train: &str, first: &str, second: &str| {
@@ -351,7 +347,7 @@ fn draws_do_not_read_what_they_overwrite() {
     };
     let m = "m = rand_like(x): f32[2]\n";
     assert_equal(&judge(&skipped("False", m, ""), &skipped("False", "", m)));
-    convicted(&judge(&skipped("True", m, ""), &skipped("True", "", m)));
+    open(&judge(&skipped("True", m, ""), &skipped("True", "", m)));
 }
 
 /// The size of what a collective gives is known before the wait, and is the same behind it.

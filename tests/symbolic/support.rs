@@ -34,20 +34,21 @@ pub fn assert_equal(comparison: &Comparison) {
     assert!(matches!(comparison, Comparison::Equal(_)), "{comparison:#?}");
 }
 
-/// The words of the certain differences that do not follow from others, and of the divergence; panics if none is
-/// certain.
+/// Why two graphs are not proved equal, in words; panics if they are.
 #[track_caller]
-pub fn convicted(comparison: &Comparison) -> String {
-    let Comparison::Different(differences) = comparison else { panic!("not convicted: {comparison:?}") };
-    let mut words: Vec<&str> =
-        differences.all.iter().filter(|d| d.certain && !d.derived).map(|d| d.text.as_str()).collect();
-    words.extend(differences.first.as_ref().map(|first| first.text.as_str()));
-    words.join("\n")
+pub fn open(comparison: &Comparison) -> String {
+    match comparison {
+        Comparison::Equal(_) => panic!("proved equal"),
+        Comparison::Different(facts) => {
+            facts.iter().map(|fact| fact.text.as_str()).collect::<Vec<_>>().join("\n")
+        }
+        Comparison::Open(why) => why.clone(),
+    }
 }
 
 #[track_caller]
-pub fn assert_convicted(comparison: &Comparison, with: &[&str]) {
-    let words = convicted(comparison);
+pub fn assert_open(comparison: &Comparison, with: &[&str]) {
+    let words = open(comparison);
     for part in with {
         assert!(words.contains(part), "{part:?} is not in:\n{words}");
     }

@@ -10,6 +10,7 @@ use super::{Field, Fingerprints, Inputs, Laws, number_of};
 use crate::graph::{Dtype, DtypeClass, Graph, Value};
 use crate::ops::{Kind, Ops, Unary};
 use rustc_hash::FxHashSet;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Elements of all ranks at most: a cell of a fingerprint is as large as a dozen numbers.
@@ -152,11 +153,21 @@ impl Pair<'_> {
         Some(found)
     }
 
-    /// The numbers that calls are given, with 0 and 1 of either sign.
+    /// The numbers that calls are given, with 0 and 1 of either sign; where there are several dtypes, the first integer that
+    /// a float rounds, and one past its range.
     pub(in super::super) fn marks(&self) -> Vec<f64> {
         let mut marks = vec![0.0, 1.0, -1.0];
-        let graphs = self.before.iter().chain(self.after).map(|program| program.graph);
-        graphs.for_each(|graph| constants(graph, &mut marks));
+        let mut dtypes = BTreeSet::new();
+        for graph in self.before.iter().chain(self.after).map(|program| program.graph) {
+            constants(graph, &mut marks);
+            let outs = graph.ids().flat_map(|id| graph.tensors_of(graph.node(id).out));
+            dtypes.extend(outs.map(|tensor| graph.tensor(tensor).dtype));
+        }
+        for dtype in dtypes.iter().filter(|dtype| dtype.class() == DtypeClass::Float && dtypes.len() > 1) {
+            let (bits, range) = dtype.precision();
+            marks.push((1u64 << bits) as f64 + 1.0);
+            marks.extend((range < i64::BITS).then(|| 2f64.powi(range as i32 + 1)));
+        }
         marks.sort_by(f64::total_cmp);
         marks.dedup();
         marks

@@ -55,11 +55,6 @@ impl<'a> Rank<'a> {
     pub(super) fn unmodelled(&mut self, node: NodeId, step: &Step<'a>, key: u64) -> Outcome<Item> {
         let Some(info) = step.info else { return Err(refuse!("nothing is known of it")) };
         let graph = self.program.graph;
-        let is_read = self.program.last_use[node.index()] > node;
-        let returns_nothing = info.schema.as_ref().is_some_and(|schema| schema.returns.is_empty());
-        if graph.node(node).out == Out::Absent && is_read && !returns_nothing {
-            return Err(refuse!("nothing is recorded of what it returns"));
-        }
         if self.changes_a_shape(node, info)? {
             return Err(refuse!("{} gives a tensor another shape in place", info.target));
         }
@@ -289,7 +284,7 @@ impl<'a> Rank<'a> {
     }
 
     /// A value of the recorded type whose elements are uninterpreted.
-    fn recorded_value(
+    pub(super) fn recorded_value(
         &mut self,
         node: NodeId,
         out: Out,
@@ -324,7 +319,7 @@ impl<'a> Rank<'a> {
             Out::SymInt(_) | Out::SymBool(_) => {
                 Item::Number(super::super::number::Number::Term(mix(key, of)))
             }
-            // One of several results of which nothing is recorded: who takes it out is refused.
+            // Of what is not recorded no more is known than what it is made of.
             Out::Other(_) | Out::Absent => Item::Object(mix(key, of)),
             Out::None | Out::Key(_) => Item::None,
         })

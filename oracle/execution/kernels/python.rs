@@ -1,20 +1,14 @@
 //! Python values: parts of tuples, arithmetic on numbers, sizes, and assertions.
 
-use super::super::domain::{Outcome, raise, refuse};
+use super::super::domain::{Outcome, raise};
 use super::super::hash::mix;
 use super::super::number::Number;
 use super::super::program::Step;
 use super::super::rank::{Item, Rank};
 use super::super::run::Effect;
 use super::dim;
-use crate::graph::{Graph, NodeId, Out, Value};
+use crate::graph::{NodeId, Value};
 use crate::ops::{Kind, Number as Op};
-
-/// Whether nothing is recorded of an item of a call.
-fn lacks_record(graph: &Graph, of: Value, at: i64) -> bool {
-    let (Value::Node(of), Ok(at)) = (of, usize::try_from(at)) else { return false };
-    matches!(graph.node(of).out, Out::Tuple(span) if graph.outs(span).get(at) == Some(&Out::Absent))
-}
 
 impl Rank<'_> {
     /// `operator.getitem` on a tuple, list or mapping.
@@ -26,15 +20,14 @@ impl Rank<'_> {
                 let index = self.int(key)?;
                 let at = if index < 0 { index.saturating_add(items.len() as i64) } else { index };
                 let item = usize::try_from(at).ok().and_then(|at| items.get(at)).cloned();
-                let is_read = self.program.last_use[node.index()] > node;
-                if is_read && matches!(item, Some(Item::Object(_))) && lacks_record(graph, of, at) {
-                    return Err(refuse!("nothing is recorded of what it is"));
-                }
                 item.ok_or_else(|| raise!("index {index} of {} results", items.len()))
             }
             (Some(Item::Dict(items)), Value::Str(name)) => {
                 let item = items.iter().find(|(k, _)| *k == name).map(|(_, item)| item.clone());
                 item.ok_or_else(|| raise!("no result is called {:?}", graph.text(name)))
+            }
+            (Some(&Item::Object(of)), Value::Int(at)) => {
+                self.recorded_value(node, graph.node(node).out, mix(of, at as u64), &mut 0, false)
             }
             _ => Err(raise!("has no parts")),
         }

@@ -337,7 +337,8 @@ fn the_first_divergent_node_is_found() {
     };
     let (before, after) = (build(2), build(3));
     let (p, q) = (before.terms(), after.terms());
-    let found = first_divergence((&before.graph, &p), (&after.graph, &q));
-    assert_eq!(found, Some((0, NodeId(2), NodeId(2))));
-    assert_eq!(first_divergence((&before.graph, &p), (&before.graph, &p)), None);
+    let (before, after) = ((&before.graph, &p.ranks[0]), (&after.graph, &q.ranks[0]));
+    let found = first_divergence(before, after);
+    assert_eq!(found, Some(Divergence { before: NodeId(2), after: NodeId(2), read: None }));
+    assert_eq!(first_divergence(before, before), None);
 }

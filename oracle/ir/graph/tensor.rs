@@ -68,6 +68,27 @@ pub enum DtypeClass {
 }
 
 impl Dtype {
+    /// Significant bits of its numbers, and the power of two at which their range ends.
+    pub fn precision(self) -> (u32, u32) {
+        match self {
+            Dtype::F64 | Dtype::C128 => (53, 1023),
+            Dtype::F32 | Dtype::C64 => (24, 127),
+            Dtype::BF16 => (8, 127),
+            Dtype::F16 => (11, 15),
+            Dtype::F8E5M2 => (3, 15),
+            Dtype::F8E4M3 => (4, 8),
+            Dtype::I64 => (63, 63),
+            Dtype::I32 => (31, 31),
+            Dtype::I16 => (15, 15),
+            Dtype::I8 => (7, 7),
+            Dtype::U64 => (64, 64),
+            Dtype::U32 => (32, 32),
+            Dtype::U16 => (16, 16),
+            Dtype::U8 => (8, 8),
+            Dtype::Bool => (1, 1),
+        }
+    }
+
     /// The short spelling of the text case format (`f32`, `bf16`, `i64`, `bool`, `f8e4m3`, ...).
     pub fn short(self) -> &'static str {
         match self {

@@ -3,7 +3,7 @@
 //! # The statement
 //!
 //! On one case, concrete values (C), provenance (P) and symbolic values (S) may each say *equal*, *different* or
-//! *unknown*. P and S know how a value came to be, C only what it is. So
+//! *unknown*. P and S know how a value came to be, C only what it is; S says *different* of facts alone, such as a race. So
 //!
 //! - where S says equal, C says equal; P may differ for one value (an exact cast folded into another), but finds no race,
 //!   no unwritten memory and no failure that S does not see;

@@ -305,7 +305,7 @@ pub(super) fn users_rewired(evidence: &Evidence) -> Checked {
     let mut reported = FxHashSet::default();
     for rewire in &c.rewires {
         // Metadata of the value itself, once per pair; contents through values.
-        if evidence.values.is_harmless(rewire) || !reported.insert((rewire.old, rewire.new)) {
+        if evidence.values.harmless.contains(rewire) || !reported.insert((rewire.old, rewire.new)) {
             continue;
         }
         let (old, new) = (before.graph.name(rewire.old), after.graph.name(rewire.new));
@@ -323,7 +323,9 @@ pub(super) fn users_rewired(evidence: &Evidence) -> Checked {
                 wrong.push(format!("{new} is {t}, {old} was {s}"));
             }
         }
-        wrong.extend(evidence.values.rewired_contents(rewire));
+        wrong.extend(
+            evidence.values.wrong.iter().filter(|(one, _)| one == rewire).map(|(_, what)| what.clone()),
+        );
         if wrong.is_empty() {
             continue;
         }

@@ -1,26 +1,56 @@
 //! Where values first part, in the words that name the culprit.
 //!
-//! A proof finds the first node that both graphs have and whose value differs. Often that node only reads what a bucket
-//! delivers, and the fault lies among the nodes that the pass made: memory that is read before it is written, or a
-//! packing operator whose parts stand in another order than readers take them. So the new nodes behind the value are
-//! looked at: for hazards, for the bucket's collective, and for what packs it.
+//! Two runs that differ were traced: the first node that both graphs have and that gives another value is where they part.
+//! Often it only reads what a bucket delivers, and the fault lies among the nodes that the pass made: memory that is read
+//! before it is written, or a packing operator whose parts stand in another order than readers take them. So the new nodes
+//! behind the value are looked at: for hazards, for the bucket's collective, and for what packs it. Terms say where what is
+//! there comes from, and where it should come from.
 //!
-//! It explains a difference that is certain already, and convicts nobody.
+//! It explains a difference that a run shows, and convicts nobody.
 
+use super::correspondence::Rewire;
+use super::proved::Evaluated;
 use super::values::{About, Observed, ValueDifference};
 use super::{AnalyzedGraph, Evidence};
+use crate::format::text::node_line;
 use crate::graph::{NodeId, Op, Value};
 use crate::ops::Kind;
-use crate::semantics::symbolic::{Divergence, Hazard};
+use crate::semantics::symbolic::Hazard;
+use crate::semantics::{Divergence, RankRun, Run, first_divergence};
 use std::collections::BTreeSet;
 
-/// The difference at the first node whose value is another; `hazards` are those that the graph after has and the graph
-/// before has not.
-pub(super) fn cause(evidence: &Evidence, first: &Divergence, hazards: &[&Hazard]) -> ValueDifference {
-    let after = &*evidence.after;
+/// Where two runs part.
+#[derive(Default)]
+pub(super) struct Parted {
+    /// The difference at the first node whose value is another.
+    pub cause: Option<ValueDifference>,
+    /// The rewired references that read another value, and whose readers make another one of it; how it differs.
+    pub wrong: Vec<(Rewire, String)>,
+}
+
+/// Where traced runs of both graphs part, on the first rank of this evidence on which they do. `observed`: who sees it.
+pub(super) fn parted(evidence: &Evidence, (before, after): &(Run, Run), observed: Observed) -> Parted {
+    let is_own = |rank: &u32| evidence.own_ranks.is_empty() || evidence.own_ranks.contains(rank);
+    let ranks = (0..).zip(before.ranks.iter().zip(&after.ranks)).filter(|(rank, _)| is_own(rank));
+    let mut ranks = ranks.map(|(_, (before, after))| [before, after]);
+    let differs =
+        |[before, after]: &[&RankRun; 2]| before.trace != after.trace || before.reads != after.reads;
+    ranks.find(differs).map_or_else(Parted::default, |runs| Parted {
+        cause: cause(evidence, runs, observed),
+        wrong: wrong_rewires(evidence, runs),
+    })
+}
+
+/// The difference at the first node whose value is another.
+fn cause(evidence: &Evidence, runs: [&RankRun; 2], observed: Observed) -> Option<ValueDifference> {
+    let (before, after) = (&*evidence.before, &*evidence.after);
+    let first = first_divergence((before.graph, runs[0]), (after.graph, runs[1]))?;
+    let mut evaluated = Evaluated::new(before, after, &evidence.start());
+    let words = first.read.and_then(|read| evaluated.divergence((first.before, first.after), Some(read)));
+    let hazards: Vec<Hazard> = evaluated.new_hazards().into_iter().cloned().collect();
     let graph = after.graph;
     let reader = graph.name(first.after);
-    let read = first.input.and_then(|place| reference(after, first.after, place));
+    let read = first.read.and_then(|place| reference(after, first.after, place));
     let made = read.map(|read| behind(after, read, &|id| is_new(evidence, id))).unwrap_or_default();
     let hazard =
         hazards.iter().filter(|h| made.contains(&h.node) || h.node == first.after).min_by_key(|h| h.node);
@@ -39,7 +69,7 @@ pub(super) fn cause(evidence: &Evidence, first: &Divergence, hazards: &[&Hazard]
             nodes.insert(0, hazard.node);
             format!("{place}, since {}", hazard.tell(graph))
         }
-        (None, Some(bucket), Some(read)) => match bucket.disorder(evidence, first, read) {
+        (None, Some(bucket), Some(read)) => match bucket.disorder(evidence, &first, read) {
             Some((sent, taken)) => format!(
                 "{place}: {} packs what it needs as part {sent}, and it reads part {taken} of {} (the first part is 0)",
                 graph.name(bucket.pack),
@@ -57,15 +87,44 @@ pub(super) fn cause(evidence: &Evidence, first: &Divergence, hazards: &[&Hazard]
             names.push(name);
         }
     }
-    ValueDifference {
-        title,
-        nodes: names,
-        expected: format!("there it comes from {}", first.expected),
-        found: first.text.clone(),
-        about: About::Values,
-        observed: Observed::Outputs,
-        is_cause: true,
+    let lines = (node_line(before.graph, first.before), node_line(graph, first.after));
+    let words = match (words, lines.0 == lines.1) {
+        (None, true) => evaluated.divergence((first.before, first.after), None),
+        (words, _) => words,
+    };
+    let (expected, found) = match words {
+        Some(words) => (format!("there it comes from {}", words.expected), words.text),
+        None => lines,
+    };
+    let about = About::Values;
+    Some(ValueDifference { title, nodes: names, expected, found, about, observed, is_cause: true })
+}
+
+/// The rewired references that read another value, and whose readers make another one of it; how it differs.
+fn wrong_rewires(evidence: &Evidence, [before, after]: [&RankRun; 2]) -> Vec<(Rewire, String)> {
+    let mut evaluated = None;
+    let mut wrong = Vec::new();
+    for rewire in &evidence.correspondence.rewires {
+        let Some(twin) = evidence.correspondence.after_of[rewire.user.index()] else { continue };
+        let (user, twin) = (rewire.user.index(), twin.index());
+        let read = |run: &RankRun, at: usize| run.reads.get(at)?.get(rewire.place).copied();
+        let (Some(was), Some(is)) = (read(before, user), read(after, twin)) else { continue };
+        let is_output = evidence.before.graph.node(rewire.user).op == Op::Output;
+        // Who only views memory may do so before it is written.
+        let is_early =
+            is.poisoned > 0 && evidence.after.storages().accesses_by(NodeId(twin as u32)).is_empty();
+        if was == is
+            || before.trace.get(user) == after.trace.get(twin) && !is_output
+            || is_early && !is_output
+        {
+            continue;
+        }
+        let (old, new) = (&*evidence.before, &*evidence.after);
+        let evaluated = evaluated.get_or_insert_with(|| Evaluated::new(old, new, &evidence.start()));
+        let words = evaluated.divergence((rewire.user, NodeId(twin as u32)), Some(rewire.place));
+        wrong.push((*rewire, words.map_or("it holds other values".to_string(), |words| words.text)));
     }
+    wrong
 }
 
 /// A new collective, and the new node that packs what it sends.
@@ -88,7 +147,7 @@ impl Bucket {
     /// they agree, or where that is not plain.
     fn disorder(&self, evidence: &Evidence, first: &Divergence, read: NodeId) -> Option<(usize, i64)> {
         let (before, after) = (&*evidence.before, &*evidence.after);
-        let was_read = reference(before, first.before, first.input?)?;
+        let was_read = reference(before, first.before, first.read?)?;
         let is_gone = |id: NodeId| evidence.correspondence.after_of[id.index()].is_none();
         let gone = behind(before, was_read, &is_gone);
         let member = gone.iter().rev().find_map(|&id| before.collectives.launch_at(id))?;

@@ -102,7 +102,7 @@ impl<'a> Evidence<'a> {
 
     /// What an evaluation of both graphs begins with.
     pub fn start(&self) -> Start {
-        Start { own: self.own.clone(), is_of_one_rank: !self.own_ranks.is_empty(), ..Start::default() }
+        Start { own: self.own.clone(), ..Start::default() }
     }
 
     /// What is known of the graph after on each of its ranks.
@@ -137,6 +137,20 @@ impl<'a> Evidence<'a> {
         };
         other.ranks = std::iter::zip(&self.ranks, afters).map(outcome).collect();
         Some(other)
+    }
+
+    /// The same question where each rank has a graph after of its own, by rank.
+    pub(super) fn on_ranks<'g>(&'g self, afters: &'g [Graph]) -> Evidence<'g> {
+        let mut other = Evidence::new(self.before.graph, None, self.after.graph, self.policies.clone());
+        (other.own, other.own_ranks) = (self.own.clone(), self.own_ranks.clone());
+        let outcome = |(rank, graph): (u32, &'g Graph)| RankOutcome {
+            rank,
+            before: other.before.clone(),
+            side: Arc::new(AnalyzedGraph::new(graph)),
+            correspondence: other.correspondence.clone(),
+        };
+        other.ranks = (0..).zip(afters).map(outcome).collect();
+        other
     }
 
     /// The distinct graphs after the pass: unrepaired, if known, then repaired.

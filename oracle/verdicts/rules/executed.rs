@@ -1,9 +1,10 @@
 //! Values by execution: both graphs run on every rank, with numbers and, where numbers cannot tell, with terms.
 //! What an equality of numbers is worth is said in [`semantics`]`::trials`.
 
+use super::cause::Parted;
 use super::sizes::{Sized, Sizes};
 use super::values::{self, About, Observed, ValueDifference, ValueMethod, ValueResult};
-use super::{AnalyzedGraph, Code, Evidence, Reason, loosened};
+use super::{AnalyzedGraph, Code, Evidence, RankGraph, Reason, cause, loosened, own_index};
 use crate::analysis::shrink::{Small, shrink};
 use crate::definitions::written_out;
 use crate::graph::{Graph, NodeId, Out, Value, World};
@@ -69,15 +70,59 @@ fn befores<'e, 'a>(evidence: &'e Evidence<'a>) -> Vec<&'e AnalyzedGraph<'a>> {
     all
 }
 
+/// What executions of both graphs say.
+#[derive(Default)]
+pub(super) struct Found {
+    /// The answer of each domain.
+    pub results: Vec<(ValueMethod, ValueResult)>,
+    /// The runs with numbers, where they differ.
+    pub runs: Option<(Run, Run)>,
+    /// What was taken for granted, as the end of a sentence.
+    premise: &'static str,
+}
+
+impl Found {
+    /// Where values part, for each of the graphs after of which `all` tells; `at` was executed, at their sizes or at others.
+    pub(super) fn parted(&self, at: &Evidence, all: &[&Evidence]) -> Vec<Parted> {
+        let differences = self.results.iter().filter_map(|(_, result)| match result {
+            ValueResult::Different(all) => all.iter().find(|one| one.about == About::Values),
+            _ => None,
+        });
+        let Some((first, runs)) = differences.into_iter().next().zip(self.runs.as_ref()) else {
+            return Vec::new();
+        };
+        let each = all.iter().map(|own| {
+            // A graph that is proved to be right only shows what those of other ranks did.
+            if matches!(own.values.proof(), Some(ValueResult::Equal(_))) {
+                return Parted::default();
+            }
+            let outcome = at.ranks.iter().find(|outcome| own.own_ranks.contains(&outcome.rank));
+            let (before, after) = outcome.map_or((&at.before, &at.after), |one| (&one.before, &one.side));
+            let (ranks, own) = (own.own_ranks.clone(), own.own.clone());
+            let graph = RankGraph { ranks, own, unrepaired: None, after: after.clone() };
+            let own = Evidence::of_ranks(before.clone(), graph, at.policies.clone());
+            let mut parted = cause::parted(&own, runs, first.observed);
+            parted.cause.iter_mut().for_each(|cause| cause.title += self.premise);
+            parted
+        });
+        each.collect()
+    }
+}
+
 /// Executes both graphs, which may touch so many elements.
-pub(super) fn execute(
-    evidence: &Evidence,
-    limit: u64,
-    question: Question,
-) -> Vec<(ValueMethod, ValueResult)> {
+pub(super) fn execute(evidence: &Evidence, limit: u64, question: Question) -> Found {
+    let world = evidence.before.graph.world.assume_mesh();
+    let is_alone = evidence.ranks.len() < 2 && world.as_ref().is_some_and(|world| world.ranks > Some(1));
+    let others = world.filter(|_| is_alone && bakes_rank(evidence));
+    if let Some(graphs) = others.and_then(|world| own_index::on_each_rank(&evidence.after, &world)) {
+        return on_ranks_not_given(evidence.on_ranks(&graphs), limit, question);
+    }
     let prepared = match Prepared::new(evidence) {
         Ok(prepared) => prepared,
-        Err(why) => return vec![(ValueMethod::Concrete, ValueResult::Unknown(why))],
+        Err(why) => {
+            let results = vec![(ValueMethod::Concrete, ValueResult::Unknown(why))];
+            return Found { results, ..Found::default() };
+        }
     };
     let options = options(evidence, limit);
     let Prepared { before, after, world } = &prepared;
@@ -101,7 +146,34 @@ pub(super) fn execute(
         }
         results.push((ValueMethod::Provenance, terms));
     }
-    results
+    if !question.agree
+        && let Some(operator) = recorded_on_one_side(evidence)
+    {
+        let why = format!("what {operator} gives is recorded in one graph and not in the other");
+        let why = Code::NotRecorded.because(why);
+        results.iter_mut().for_each(|(_, result)| result.excuse_values(why.clone()));
+    }
+    let is_different = |runs: &(Run, Run)| !semantics::compare(&runs.0, &runs.1).is_empty();
+    Found { results, runs: answers.numbers.ok().filter(is_different), premise: "" }
+}
+
+/// What executions say where all ranks run the graph of one with their own index.
+fn on_ranks_not_given(evidence: Evidence, limit: u64, question: Question) -> Found {
+    let mut found = execute(&evidence, limit, question);
+    found.premise = " where the other ranks run this graph with their own index";
+    for (_, result) in &mut found.results {
+        match result {
+            ValueResult::Different(all) => all.iter_mut().for_each(|one| one.title += found.premise),
+            ValueResult::Equal(what) => {
+                let why = format!(
+                    "the graphs of the other ranks were not given; with this one on all of them, {what}"
+                );
+                *result = ValueResult::Unknown(Code::RanksNotGiven.because(why));
+            }
+            ValueResult::Unknown(_) => {}
+        }
+    }
+    found
 }
 
 /// The graph before of all ranks, and the graphs after; `None` where ranks had different ones before.
@@ -109,6 +181,32 @@ fn graphs<'e>(evidence: &'e Evidence) -> Option<Vec<&'e Graph>> {
     let befores = befores(evidence);
     let all = || befores.iter().copied().chain(evidence.afters()).map(|side| side.graph).collect();
     (befores.len() == 1).then(all)
+}
+
+/// An operator that is not computed and of which one graph records what it gives more often than another one: what is not
+/// recorded has no numbers, and what is has.
+fn recorded_on_one_side<'e>(evidence: &'e Evidence) -> Option<&'e str> {
+    let open = |side: &'e AnalyzedGraph| {
+        let mut found: BTreeMap<&str, usize> = BTreeMap::new();
+        let is_open = |id: &NodeId| {
+            let is_absent = match side.graph.node(*id).out {
+                Out::Tuple(span) => side.graph.outs(span).contains(&Out::Absent),
+                out => out == Out::Absent,
+            };
+            let kind = side.ops.call(side.graph, *id).map(|info| info.kind);
+            let is_drawn = matches!(kind, Some(Kind::Opaque | Kind::Unknown | Kind::Random(_)));
+            is_absent && is_drawn && !side.edges.users(*id).is_empty()
+        };
+        side.graph.ids().filter(is_open).for_each(|id| *found.entry(side.graph.target(id)).or_default() += 1);
+        found
+    };
+    let first = open(&evidence.before);
+    let others = befores(evidence).into_iter().chain(evidence.afters()).map(open);
+    let mut others = others.collect::<Vec<_>>().into_iter();
+    others.find_map(|other| {
+        let mut all = first.keys().chain(other.keys());
+        all.find(|of| first.get(*of) != other.get(*of)).copied()
+    })
 }
 
 /// The same question about other graphs, in the order of [`graphs`].
@@ -144,10 +242,11 @@ fn are_unrolled(graphs: &[&Graph]) -> bool {
 /// What differs at small sizes, at two assignments of them and under each reading of numbers that may be counts: the same
 /// programs, run at other sizes. Where sizes are coefficients, numbers may make up for them at the recorded ones alone.
 pub(super) fn differences_at_small_sizes(
-    evidence: &Evidence,
+    all: &[&Evidence],
     limit: u64,
     question: Question,
-) -> Option<Vec<ValueDifference>> {
+) -> Option<(Vec<ValueDifference>, Vec<Parted>)> {
+    let [evidence, ..] = all else { return None };
     let graphs = graphs(evidence).filter(|graphs| !are_unrolled(graphs))?;
     let may_make_up = may_make_up_for_sizes(&graphs);
     let differences = |small: &Small| {
@@ -159,12 +258,17 @@ pub(super) fn differences_at_small_sizes(
             if evidence.policies.allowed.numerics >= Numerics::Reassociation {
                 is_apart(&at, limit)?;
             }
-            execute(&at, limit, question).into_iter().find_map(|(_, result)| values_of(result))
+            let found = execute(&at, limit, question);
+            let parted = found.parted(&at, all);
+            Some((found.results.into_iter().find_map(|(_, result)| values_of(result))?, parted))
         };
-        let mut found = differences_by_definitions(&at, limit).or_else(own)?;
+        let by_definitions = differences_by_definitions(&at, limit).map(|found| (found, Vec::new()));
+        let (mut found, mut parted) = by_definitions.or_else(own)?;
         let sizes: Vec<String> = small.sizes.iter().map(|(from, to)| format!("{to} for {from}")).collect();
-        found.iter_mut().for_each(|one| one.title += &format!(" with smaller sizes ({})", sizes.join(", ")));
-        Some(found)
+        let causes = parted.iter_mut().filter_map(|one| one.cause.as_mut());
+        let told = found.iter_mut().chain(causes);
+        told.for_each(|one| one.title += &format!(" with smaller sizes ({})", sizes.join(", ")));
+        Some((found, parted))
     };
     let differences_from = |start: i64| {
         let readings = shrink(&graphs, start).ok().filter(|readings| readings.len() <= MOST_READINGS)?;
@@ -257,6 +361,15 @@ pub(super) fn differences_by_definitions(evidence: &Evidence, limit: u64) -> Opt
         is_apart(&written, limit)?;
     }
     let mut found = values_of(prepared.answer(&written, &answers, &answers.numbers))?;
+    // A call that a definition makes has no name in the graphs that were given.
+    let is_given = |cause: &ValueDifference| {
+        cause.nodes.iter().all(|name| {
+            evidence.before.graph.find(name).is_some() || evidence.after.graph.find(name).is_some()
+        })
+    };
+    let observed = found.first().map_or(Observed::Outputs, |one| one.observed);
+    let parted = answers.numbers.iter().filter_map(|runs| cause::parted(&written, runs, observed).cause);
+    found.splice(0..0, parted.filter(is_given).collect::<Vec<_>>());
     found.iter_mut().for_each(|one| one.title += " where calls are written out by their definitions");
     Some(found)
 }
@@ -277,10 +390,11 @@ fn values_of(result: ValueResult) -> Option<Vec<ValueDifference>> {
 /// What executions find where sizes are symbolic and these have other values than their hints: differences, and nothing
 /// else. Of data nothing is assumed, so symbols that stand for it have no values.
 pub(super) fn execute_at_sizes(
-    evidence: &Evidence,
+    all: &[&Evidence],
     limit: u64,
     question: Question,
-) -> Option<(ValueMethod, ValueResult)> {
+) -> Option<((ValueMethod, ValueResult), Vec<Parted>)> {
+    let [evidence, ..] = all else { return None };
     // Symbols of one name may have other values on ranks that ran other graphs.
     if befores(evidence).len() > 1 {
         return None;
@@ -290,13 +404,16 @@ pub(super) fn execute_at_sizes(
     let before = &evidence.before;
     Sizes::tried((before.graph, &before.ops), graphs, false).find_map(|Sized { sizes, before, after }| {
         let sized = evidence.of_graphs(&before, &after)?;
-        let mut results = execute(&sized, limit, question);
-        let at = results.iter().position(|(_, result)| matches!(result, ValueResult::Different(_)))?;
-        let (method, mut result) = results.swap_remove(at);
+        let mut found = execute(&sized, limit, question);
+        let mut parted = found.parted(&sized, all);
+        let at = found.results.iter().position(|(_, result)| matches!(result, ValueResult::Different(_)))?;
+        let (method, mut result) = found.results.swap_remove(at);
         if let ValueResult::Different(differences) = &mut result {
-            differences.iter_mut().for_each(|one| one.title += &format!(" where {}", sizes.words()));
+            let causes = parted.iter_mut().filter_map(|one| one.cause.as_mut());
+            let told = differences.iter_mut().chain(causes);
+            told.for_each(|one| one.title += &format!(" where {}", sizes.words()));
         }
-        Some((method, result))
+        Some(((method, result), parted))
     })
 }
 

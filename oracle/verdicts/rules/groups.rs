@@ -154,7 +154,7 @@ pub(super) fn depends_on_layout(evidence: &Evidence, limit: u64, question: Quest
             graph
         });
         let at = evidence.of_graphs(&before, std::slice::from_ref(&after))?;
-        let results = executed::execute(&at, limit, question);
+        let results = executed::execute(&at, limit, question).results;
         let alike = || executed::likeness(&at, limit, level, Asked::Answer).map(|(found, _)| found.alike);
         let is_apart = results.iter().any(is_different);
         let is_same = results.iter().any(is_equal) || alike() == Some(Alike::Same);

@@ -50,6 +50,7 @@ mod messages;
 mod metadata;
 mod order;
 mod overlap;
+mod own_index;
 pub mod partition;
 mod policies;
 mod policy;
@@ -634,14 +635,18 @@ pub fn check_only(evidence: &Evidence, pass: PassKind, id: &str) -> (Vec<Finding
 }
 
 /// Sorts findings by the catalogue. Where values first part comes before what is counted of collectives, since an
-/// account that does not add up is often only what a wrong reader looks like; but not before what keeps a graph from
-/// being executed at all.
+/// account that does not add up is often only what a wrong reader looks like; but not before an order that was lost, which
+/// is why they part, or what keeps a graph from being executed at all.
 fn by_weight(findings: &mut [Finding]) {
     let place = |id: &str| CATALOGUE.iter().position(|rule| rule.id == id).unwrap_or(CATALOGUE.len());
     let counted = place("comm/moved-exactly-once");
     let has_cause = findings.iter().any(|finding| finding.is_cause);
     let weight = |finding: &Finding| match finding.rule {
-        "rewrite/collectives" | "order/acyclic" | "order/list-topological" | "rewrite/in-flight"
+        "rewrite/collectives"
+        | "order/acyclic"
+        | "order/list-topological"
+        | "order/effects-preserved"
+        | "rewrite/in-flight"
             if has_cause =>
         {
             (counted, 0)

@@ -1,18 +1,18 @@
 //! Values by proof: both graphs evaluated symbolically, at full size, for one generic rank.
 
+use super::correspondence::Rewire;
 use super::executed::bakes_rank;
 use super::partition::returned;
 use super::ranks::name_ranks;
-use super::values::{
-    About, CANNOT_BE_EXECUTED, Observed, Rewires, ValueDifference, ValueMethod, ValueResult,
-};
-use super::{AnalyzedGraph, Code, Evidence, Merge, Reason, cause};
-use crate::graph::{Dtype, Graph, NodeId, Op, Value};
+use super::values::{About, CANNOT_BE_EXECUTED, Observed, ValueDifference, ValueMethod, ValueResult};
+use super::{AnalyzedGraph, Code, Evidence, Merge, Reason};
+use crate::graph::{Dtype, Graph, NodeId, Value};
 use crate::ops::Kind;
 use crate::ops::shape::{Inferred, infer};
 use crate::semantics::symbolic::{
-    Arena, Comparison, Difference, Evaluation, Hazard, HazardKind, Known, Limits, Member, Read, Start,
-    ValueId, What, compare, compare_read, evaluate_from, evaluate_knowing, new_hazards, payload_members,
+    Arena, Comparison, Difference, Divergence, Evaluation, Hazard, HazardKind, Known, Limits, Member, Start,
+    ValueId, What, are_results_equal, compare, divergence, evaluate_from, evaluate_knowing, new_hazards,
+    payload_members,
 };
 use crate::words;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -49,6 +49,16 @@ impl<'a> Evaluated<'a> {
     /// Evaluates the graph before and the graph after.
     pub fn new(before: &AnalyzedGraph<'a>, after: &AnalyzedGraph<'a>, start: &Start) -> Evaluated<'a> {
         Evaluated::knowing(before, after, start, |_, _, _| None)
+    }
+
+    /// How what a node gives differs from what its twin in the graph after does, or what both read at a place.
+    pub(super) fn divergence(&mut self, nodes: (NodeId, NodeId), read: Option<usize>) -> Option<Divergence> {
+        divergence(&mut self.arena, &self.old, &self.new, nodes, read)
+    }
+
+    /// The hazards that the graph after has and the graph before has not.
+    pub(super) fn new_hazards(&self) -> Vec<&Hazard> {
+        new_hazards((self.old.graph, &self.old.hazards), (self.new.graph, &self.new.hazards))
     }
 
     /// Whether both are proved to compute the same.
@@ -118,8 +128,8 @@ pub(super) fn packing(before: &AnalyzedGraph, after: &AnalyzedGraph) -> Packing 
 pub(super) struct Proof {
     /// Whether both graphs compute the same.
     pub result: ValueResult,
-    /// The rewired references whose contents certainly differ.
-    pub rewires: Rewires,
+    /// The rewired references whose readers are proved to make the same of them: operands that changed places, say.
+    pub harmless: FxHashSet<Rewire>,
     /// Why nothing that is equal is believed.
     pub doubt: Option<Reason>,
 }
@@ -128,23 +138,12 @@ pub(super) struct Proof {
 pub(super) fn prove(evidence: &Evidence, evaluated: Evaluated) -> Proof {
     let (before, after) = (&evidence.before, &evidence.after);
     let Evaluated { mut arena, old, new } = evaluated;
-    let mut rewires = Rewires::default();
-    for rewire in &evidence.correspondence.rewires {
-        let Some(twin) = evidence.correspondence.after_of[rewire.user.index()] else { continue };
-        // Who only views a tensor does not read it: what it shows later is another matter.
-        let is_written =
-            || is_written_after(before, rewire.old, rewire.user) || is_written_after(after, rewire.new, twin);
-        if only_views(before, rewire.user) && (is_written() || !is_read(before, rewire.user)) {
-            continue;
-        }
-        match compare_read(&mut arena, &old, &new, (rewire.user, twin), rewire.place) {
-            Read::SameResults => {
-                rewires.harmless.insert(*rewire);
-            }
-            Read::Differs(divergence) => rewires.wrong.push((*rewire, divergence.text)),
-            Read::NotKnownToDiffer => {}
-        }
-    }
+    let mut is_harmless = |rewire: &&Rewire| {
+        let twin = evidence.correspondence.after_of[rewire.user.index()];
+        twin.is_some_and(|twin| are_results_equal(&mut arena, &old, &new, (rewire.user, twin)))
+    };
+    let harmless =
+        evidence.correspondence.rewires.iter().filter(|rewire| is_harmless(rewire)).copied().collect();
     let result = match compare(&mut arena, &old, &new) {
         Comparison::Equal(counts) => ValueResult::Equal(format!(
             "{} are equal ({} before, {} after)",
@@ -156,59 +155,39 @@ pub(super) fn prove(evidence: &Evidence, evaluated: Evaluated) -> Proof {
             words::count(counts.runs_before, "run"),
             counts.runs_after
         )),
-        Comparison::Unknown(why) => ValueResult::Unknown(Code::NotFollowed.because(why)),
-        Comparison::Different(differences) => {
-            let first = differences.first.as_ref();
-            // What is the same call on other inputs follows from where values part first.
-            let certain = || differences.all.iter().filter(|difference| difference.certain);
-            let causes = certain().filter(|difference| !difference.derived).count();
-            let shown = if first.is_some() { causes } else { causes.max(1) };
-            let mut told: Vec<ValueDifference> = certain()
-                .take(shown.min(SHOWN))
-                .map(|difference| {
-                    let (what, nodes) = subject([after.graph, before.graph], difference);
-                    let (title, expected) = match &difference.what {
-                        What::Hazard(Hazard { kind: HazardKind::Undefined { .. }, .. }) => {
-                            (CANNOT_BE_EXECUTED.to_string(), "the graph runs to its end on every rank")
-                        }
-                        What::Hazard(_) => (difference.text.clone(), DEFINED),
-                        _ => (format!("{what} differs"), DEFINED),
-                    };
-                    ValueDifference {
-                        title,
-                        nodes,
-                        expected: expected.to_string(),
-                        found: difference.text.clone(),
-                        about: match difference.what {
-                            What::Hazard(_) => About::Execution,
-                            _ => About::Values,
-                        },
-                        observed: observed(&difference.what),
-                        is_cause: false,
+        Comparison::Open(why) => ValueResult::Unknown(Code::NotFollowed.because(why)),
+        Comparison::Different(facts) => {
+            let told = facts.iter().take(SHOWN).map(|fact| {
+                let (what, nodes) = subject([after.graph, before.graph], fact);
+                let (title, expected) = match &fact.what {
+                    What::Hazard(Hazard { kind: HazardKind::Undefined { .. }, .. }) => {
+                        (CANNOT_BE_EXECUTED.to_string(), "the graph runs to its end on every rank")
                     }
-                })
-                .collect();
-            // Where values first part is the cause; it is told first, and names the node.
-            if let Some(first) = first {
-                let hazards = new_hazards((before.graph, &old.hazards), (after.graph, &new.hazards));
-                let mut cause = cause::cause(evidence, first, &hazards);
-                cause.observed = certain().next().map_or(Observed::Outputs, |first| observed(&first.what));
-                told.insert(0, cause);
-            }
-            // One of them is the cause itself, seen at an output.
-            let follow = certain().count().saturating_sub(shown.max(1));
-            if let (Some(cause), true) = (told.first_mut(), follow > 0) {
-                cause.found += &match follow {
-                    1 => "; 1 more result differs too".to_string(),
-                    _ => format!("; {follow} more results differ too"),
+                    What::Hazard(_) => (fact.text.clone(), DEFINED),
+                    _ => (format!("{what} differs"), DEFINED),
                 };
-            }
-            ValueResult::Different(told)
+                ValueDifference {
+                    title,
+                    nodes,
+                    expected: expected.to_string(),
+                    found: fact.text.clone(),
+                    about: match fact.what {
+                        What::Hazard(_) => About::Execution,
+                        _ => About::Types,
+                    },
+                    observed: match fact.what {
+                        What::Effect => Observed::Effects,
+                        _ => Observed::Outputs,
+                    },
+                    is_cause: false,
+                }
+            });
+            ValueResult::Different(told.collect())
         }
     };
     let is_equal = !matches!(result, ValueResult::Different(_));
     let doubt = is_equal.then(|| recorded_otherwise(evidence, &mut arena, &old, &new)).flatten();
-    Proof { result, rewires, doubt }
+    Proof { result, harmless, doubt }
 }
 
 /// The same call, recorded with other sizes or another dtype than before: where its operator has no rule, nothing says
@@ -323,45 +302,6 @@ fn proved_for(all: &[Evidence], first: &Evidence) -> String {
     }
 }
 
-/// Whether a node touches no memory, and only shows it.
-fn only_views(side: &AnalyzedGraph, id: NodeId) -> bool {
-    side.graph.node(id).op == Op::Call && side.storages().accesses_by(id).is_empty()
-}
-
-/// Whether somebody reads what a node shows, or a view of it: an operator or the output.
-fn is_read(side: &AnalyzedGraph, id: NodeId) -> bool {
-    let mut open = vec![id];
-    let mut seen = FxHashSet::default();
-    while let Some(at) = open.pop() {
-        for &user in side.edges.users(at) {
-            if !only_views(side, user) {
-                return true;
-            }
-            if seen.insert(user) {
-                open.push(user);
-            }
-        }
-    }
-    false
-}
-
-/// Whether the storage of a value is written behind its reader.
-fn is_written_after(side: &AnalyzedGraph, value: NodeId, reader: NodeId) -> bool {
-    let storages = side.storages();
-    storages.all_parts(value).any(|part| storages.writes_of(part.storage, Some(reader)).len() > 0)
-}
-
-/// Who sees a difference.
-fn observed(what: &What) -> Observed {
-    match what {
-        What::Mutation(_) => Observed::State,
-        What::Effect => Observed::Effects,
-        What::Interface | What::OutputCount | What::Output(_) | What::Message(_) | What::Hazard(_) => {
-            Observed::Outputs
-        }
-    }
-}
-
 /// What differs, in words, and the nodes concerned. Where the graph after returns no node, that before names the output.
 fn subject(graphs: [&Graph; 2], difference: &Difference) -> (String, Vec<String>) {
     let after = graphs[0];
@@ -378,15 +318,7 @@ fn subject(graphs: [&Graph; 2], difference: &Difference) -> (String, Vec<String>
                 None => (format!("output {position}"), Vec::new()),
             }
         }
-        What::Mutation(input) => {
-            let name = after.name(*input).to_string();
-            let kind = if after.node(*input).op == Op::GetAttr { "constant" } else { "input" };
-            (format!("what {kind} {name} holds in the end"), vec![name])
-        }
         What::Effect => ("an effect".to_string(), Vec::new()),
-        What::Message(node) => {
-            (format!("what {} sends", after.name(*node)), vec![after.name(*node).to_string()])
-        }
         What::Hazard(hazard) => (String::new(), vec![after.name(hazard.node).to_string()]),
     }
 }

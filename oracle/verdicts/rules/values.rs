@@ -2,13 +2,14 @@
 //!
 //! There are three (see [`semantics`](crate::semantics)): concrete values and provenance, executed on every rank, and
 //! symbolic values. A proof acquits: equal terms are equal. A run convicts: inputs for which both graphs differ. Terms
-//! that differ convict nobody; where a run shows a difference, they say where it begins ([`ValueEvidence::witness`]). What
+//! that differ convict nobody; where the runs part, they say where what is there comes from ([`cause`](super::cause)). What
 //! each of them finds of races, unwritten memory and graphs that do not run is a fact of structure, and convicts by itself.
 //!
 //! An evaluator that does not apply says why; only where none applies is the rule undecided. What equal numbers are worth
 //! is said in [`semantics`](crate::semantics)`::trials`.
 
 use super::allowed::{Allowed, TOLERANCE};
+use super::cause::Parted;
 use super::correspondence::Rewire;
 use super::executed::Asked;
 use super::folded::Folded;
@@ -17,7 +18,7 @@ use super::{
     AnalyzedGraph, Checked, Code, Evidence, MovedGroup, RankOutcome, Reason, Stage, evidence, executed,
     groups, layout, local, proved, recorded,
 };
-use crate::graph::{Graph, NodeId, Op, Out, Value};
+use crate::graph::{NodeId, Op, Value};
 use crate::ops::Kind;
 use crate::semantics::{Alike, Numerics, Question};
 use crate::words;
@@ -124,8 +125,10 @@ pub struct ValueEvidence {
     pub results: Vec<(ValueMethod, ValueResult)>,
     /// Why none was asked.
     pub not_requested: Option<String>,
-    /// What is proved of rewired references.
-    pub rewires: Rewires,
+    /// The rewired references whose readers are proved to make the same of them: operands that changed places, say.
+    pub harmless: FxHashSet<Rewire>,
+    /// Those that read another value in a run that shows a difference, and make another one of it; how it differs.
+    pub wrong: Vec<(Rewire, String)>,
     /// Whether a run of both graphs shows another value, on any rank; `None` where they were not run.
     pub witness: Option<bool>,
     /// What would have to be allowed for a proof, by the laws of that level.
@@ -137,15 +140,6 @@ pub struct ValueEvidence {
     pub doubt: Option<Reason>,
     /// Groups that must have the ranks of those they stand for.
     pub moved_groups: Option<Vec<MovedGroup>>,
-}
-
-/// What is proved of rewired references.
-#[derive(Clone, PartialEq, Debug, Default)]
-pub struct Rewires {
-    /// Those whose contents certainly differ, and how.
-    pub wrong: Vec<(Rewire, String)>,
-    /// Those whose readers make the same of them as before: operands that changed places, say.
-    pub harmless: FxHashSet<Rewire>,
 }
 
 impl ValueEvidence {
@@ -171,7 +165,7 @@ impl ValueEvidence {
                 .unwrap_or_else(|| Evaluated::new(&evidence.before, &evidence.after, &evidence.start()));
             let proof = proved::prove(evidence, evaluated);
             let mut result = proof.result;
-            (this.rewires, this.doubt) = (proof.rewires, proof.doubt);
+            (this.harmless, this.doubt) = (proof.harmless, proof.doubt);
             let is_open = !matches!(result, ValueResult::Equal(_)) && !evaluators.agree;
             if is_open
                 && evidence.policies.any_rewrite
@@ -202,13 +196,6 @@ impl ValueEvidence {
                 && let Some(why) = recorded::doubt((before.graph, &before.ops), (after.graph, &after.ops))
             {
                 result = ValueResult::Unknown(Code::DynamicSizes.because(why));
-            }
-            if !evaluators.agree
-                && let Some(open) = not_recorded(evidence)
-            {
-                let why =
-                    format!("nothing is recorded of {open}, and its operator does not tell what it gives");
-                result.excuse_values(Code::NotRecorded.because(why));
             }
             if matches!(result, ValueResult::Unknown(_))
                 && !evaluators.agree
@@ -251,11 +238,18 @@ impl ValueEvidence {
             let numerics = first.policies.allowed.numerics;
             let to_the_bit = first.policies.any_rewrite && !evaluators.agree && numerics == Numerics::Exact;
             let question = Question { open, both: evaluators.both, agree: evaluators.agree, to_the_bit };
-            let mut results = executed::execute(first, evaluators.element_limit, question);
+            let of_all: Vec<&Evidence> = std::iter::once(&*first).chain(others.iter()).collect();
+            let found = executed::execute(first, evaluators.element_limit, question);
+            let mut parted = found.parted(first, &of_all);
+            let mut results = found.results;
             let is_different = |(_, result): &(_, ValueResult)| matches!(result, ValueResult::Different(_));
             let limit = evaluators.element_limit;
-            if !evaluators.agree && !results.iter().any(is_different) {
-                results.extend(executed::execute_at_sizes(first, limit, question));
+            if !evaluators.agree
+                && !results.iter().any(is_different)
+                && let Some((result, of_sizes)) = executed::execute_at_sizes(&of_all, limit, question)
+            {
+                results.push(result);
+                parted = of_sizes;
             }
             let is_open = |(_, result): &(_, ValueResult)| matches!(result, ValueResult::Unknown(_));
             if !evaluators.agree && open && results.iter().all(is_open) {
@@ -282,7 +276,7 @@ impl ValueEvidence {
             let equal =
                 first.values.of_execution().filter(|(_, result)| matches!(result, ValueResult::Equal(_)));
             let equal: Vec<(ValueMethod, ValueResult)> = equal.cloned().collect();
-            for other in others {
+            for other in others.iter_mut() {
                 if let Some(excuse) = &excuse {
                     other.values.excuse(excuse);
                 }
@@ -293,13 +287,20 @@ impl ValueEvidence {
                 && first.values.of_execution().all(is_open)
                 && excuse.is_none()
                 && layout.is_none()
-                && let Some(differences) =
-                    executed::differences_at_small_sizes(first, evaluators.element_limit, question)
+                && let Some((differences, of_sizes)) = executed::differences_at_small_sizes(
+                    &std::iter::once(&*first).chain(others.iter()).collect::<Vec<_>>(),
+                    evaluators.element_limit,
+                    question,
+                )
             {
+                parted = of_sizes;
                 first.values.results.push((ValueMethod::Concrete, ValueResult::Different(differences)));
             }
             let witness = first.values.found_by_execution();
             all.iter_mut().for_each(|evidence| evidence.values.witness = witness);
+            if witness == Some(true) {
+                all.iter_mut().zip(parted).for_each(|(evidence, parted)| evidence.values.explain(parted));
+            }
         }
         if !evaluators.agree {
             for evidence in all {
@@ -312,6 +313,23 @@ impl ValueEvidence {
                     evidence.values.results.iter_mut().for_each(|(_, result)| folded.excuse(result));
                 }
             }
+        }
+    }
+
+    /// Adds where values part.
+    fn explain(&mut self, parted: Parted) {
+        self.wrong = parted.wrong;
+        let differences = self.results.iter_mut().find_map(|(_, result)| match result {
+            ValueResult::Different(all) => all.iter().any(|one| one.about == About::Values).then_some(all),
+            _ => None,
+        });
+        match (differences, parted.cause) {
+            (Some(all), cause) => all.splice(0..0, cause).for_each(drop),
+            // What differs is told of the first graph.
+            (None, Some(cause)) => {
+                self.results.push((ValueMethod::Concrete, ValueResult::Different(vec![cause])))
+            }
+            (None, None) => {}
         }
     }
 
@@ -347,16 +365,6 @@ impl ValueEvidence {
             ValueResult::Different(all) => format!("{method}: {}", words::count(all.len(), "difference")),
             ValueResult::Unknown(why) => format!("{method}: not known: {why}"),
         })
-    }
-
-    /// Whether the reader of a rewired reference is proved to make the same of it.
-    pub(super) fn is_harmless(&self, rewire: &Rewire) -> bool {
-        self.rewires.harmless.contains(rewire)
-    }
-
-    /// What is wrong with the contents that a rewired reference reads.
-    pub(super) fn rewired_contents(&self, rewire: &Rewire) -> Option<String> {
-        self.rewires.wrong.iter().find(|(r, _)| r == rewire).map(|(_, what)| what.clone())
     }
 }
 
@@ -477,18 +485,6 @@ impl Evidence<'_> {
             found.alike == Alike::Same && open.is_none() && found.in_own <= executed::MOST_ROUNDING
         })
     }
-}
-
-/// A node that somebody reads, of whose result nothing is recorded on one side, and something on the other.
-fn not_recorded<'e>(evidence: &'e Evidence) -> Option<&'e str> {
-    let (before, after) = (&evidence.before, &evidence.after);
-    let is_open = |graph: &Graph, id: NodeId| matches!(graph.node(id).out, Out::Absent);
-    let is_lost = |id: &NodeId| {
-        let twin = evidence.correspondence.before_of[id.index()];
-        !after.edges.users(*id).is_empty()
-            && twin.is_some_and(|twin| is_open(before.graph, twin) != is_open(after.graph, *id))
-    };
-    after.graph.ids().find(is_lost).map(|id| after.graph.name(id))
 }
 
 /// Outputs are equal.
@@ -614,7 +610,7 @@ pub(super) fn equal(
     let mut findings: Vec<super::Finding> = Vec::new();
     let would = values.would.map(Allowed::option);
     let mut unknown = Vec::new();
-    let (mut equal, mut doubt, mut elsewhere, mut only_values) = (false, false, false, true);
+    let (mut equal, mut elsewhere, mut only_values) = (false, false, true);
     for (method, result) in &values.results {
         match result {
             ValueResult::Equal(_) => equal = true,
@@ -626,21 +622,12 @@ pub(super) fn equal(
                         .filter(|difference| observed.is_none_or(|who| difference.observed == who))
                 };
                 elsewhere |= own().count() < differences.len();
-                let is_open = |difference: &&ValueDifference| {
-                    let is_proof = *method == ValueMethod::Symbolic && difference.about == About::Values;
-                    is_proof && values.witness != Some(true)
-                };
-                if let Some(open) = own().find(is_open) {
-                    doubt = true;
-                    let why = format!("{method}: {}: {}", open.title, open.found);
-                    unknown.push(Code::ComputedOtherwise.because(why));
-                }
-                for difference in own().filter(|difference| !is_open(difference)) {
+                for difference in own() {
                     let mut finding = evidence
                         .finding(rule, Stage::After, difference.title.clone())
                         .expected(format!("{}, {}", graphs[0], difference.expected))
                         .observed(format!("{}, {} (seen in {method})", graphs[1], difference.found));
-                    if *method != ValueMethod::Symbolic {
+                    if *method != ValueMethod::Symbolic && !difference.is_cause {
                         finding = finding.across_ranks();
                     }
                     only_values &= difference.about == About::Values;
@@ -660,11 +647,11 @@ pub(super) fn equal(
         let why = "draws of one kind and size are matched in list order, and by that values differ; another matching may be right";
         return Checked::undecided(Code::DrawsReplaced, why);
     }
-    match findings.is_empty() && (doubt || !equal) {
+    match findings.is_empty() && !equal {
         false => Checked::Findings(findings),
         // An evaluator looks at everything together.
-        true if elsewhere && !doubt => Checked::NotChecked("the graphs differ in something else".into()),
-        true if matches!(observed, Some(Observed::State | Observed::Effects)) && !doubt => {
+        true if elsewhere => Checked::NotChecked("the graphs differ in something else".into()),
+        true if matches!(observed, Some(Observed::State | Observed::Effects)) => {
             Checked::NotChecked("it is not known what the graphs compute; see rewrite/values".into())
         }
         true => {

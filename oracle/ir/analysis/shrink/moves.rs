@@ -229,6 +229,19 @@ fn pieces(call: &mut Call, source: &Shape, sizes: &[i64], name: &str) -> Fit<Val
 pub fn movement(call: &mut Call, movement: Move) -> Fit<Value> {
     match movement {
         Move::Clone => Ok(Value::Tensor(call.first()?)),
+        // Places along a dimension that is turned are counted from elsewhere.
+        Move::Flip | Move::Roll => {
+            let source = call.first()?;
+            let dims = call.ints("dims")?;
+            if movement == Move::Roll && dims.is_empty() {
+                return Err(NO_RULE);
+            }
+            for dim in dims {
+                let axis = source.axes[dim_of(dim, source.axes.len())?];
+                call.structure().keep(axis);
+            }
+            Ok(Value::Tensor(source))
+        }
         Move::Copy => copy(call),
         Move::Cat => cat(call),
         Move::Stack => stack(call),

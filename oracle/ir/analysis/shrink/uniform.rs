@@ -392,6 +392,8 @@ impl Survey<'_> {
         let rank = self.rank(id);
         match movement {
             Move::Clone
+            | Move::Flip
+            | Move::Roll
             | Move::Cat
             | Move::Stack
             | Move::SliceScatter

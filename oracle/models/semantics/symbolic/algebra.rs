@@ -6,123 +6,14 @@
 //! is left out, the larger of `x` and 0 is `relu(x)`, of zeros of either sign and of NaN too, and `x * 2` is `x + x`
 //! and `x * -1` is `-x`: of floats that is exact, infinities and zeros of either sign too, and integers wrap alike. All
 //! other laws hold of numbers and not of their bits, or only for some numbers (`addmm` for `mm` and `add`, a sum in
-//! another order, `x * 3` for an `x` of zeros). So where one operator takes the place of another of its [`Family`], it
-//! is not known whether they compute the same.
+//! another order, `x * 3` for an `x` of zeros): what is written by them is open here.
 
 use super::arena::Arena;
-use super::key::{KeyDifference, Tag, Words, broadcast, difference, payload, tag, target, tensors, tokens};
+use super::key::{Tag, Words, inputs_that_differ, payload, tag, target, tensors, tokens};
 use super::place::HERE;
-use super::source::{KeyId, Source, SourceId, ValueId};
+use super::same::Pair;
+use super::source::{KeyId, Source, ValueId};
 use crate::graph::{Dtype, DtypeClass};
-use crate::ops::{self, Kind};
-
-/// Products of matrices, with or without a sum, by the name of the operator.
-const PRODUCTS: [&str; 12] =
-    ["mm", "bmm", "mv", "dot", "vdot", "matmul", "linear", "addmm", "addmv", "addbmm", "baddbmm", "einsum"];
-
-/// Functions of elements without breaks, by the name of the operator. All others may have some.
-const SMOOTH: [&str; 34] = [
-    "add",
-    "sub",
-    "rsub",
-    "mul",
-    "div",
-    "true_divide",
-    "neg",
-    "negative",
-    "reciprocal",
-    "addcmul",
-    "addcdiv",
-    "lerp",
-    "square",
-    "pow",
-    "sqrt",
-    "rsqrt",
-    "exp",
-    "exp2",
-    "expm1",
-    "log",
-    "log2",
-    "log1p",
-    "sin",
-    "cos",
-    "tanh",
-    "erf",
-    "sigmoid",
-    "silu",
-    "gelu",
-    "softplus",
-    "sigmoid_backward",
-    "tanh_backward",
-    "silu_backward",
-    "gelu_backward",
-];
-
-/// Operators of which several operands may change together and nothing else: `where(b, x, y)` is `where(not b, y, x)`,
-/// and some commute, if not exactly (of zeros of either sign one is the larger), or only some of their operands.
-const EXCHANGED: [&str; 15] = [
-    "where",
-    "addcmul",
-    "maximum",
-    "minimum",
-    "fmax",
-    "fmin",
-    "hypot",
-    "logaddexp",
-    "logaddexp2",
-    "gcd",
-    "lcm",
-    "dot",
-    "mse_loss",
-    "l1_loss",
-    "smooth_l1_loss",
-];
-
-/// Functions that a number 0 among their operands makes constant.
-const ANNULLED: [&str; 4] = ["mul", "pow", "bitwise_and", "logical_and"];
-
-/// Functions that two equal operands do not make constant.
-const NOT_CANCELLED: [&str; 4] = ["add", "mul", "maximum", "minimum"];
-
-/// Functions between which laws are known: one may be written by others of its family.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Family {
-    /// Sums and products, also of matrices and over ranks, and other functions of elements without breaks.
-    Smooth,
-    /// All other functions of elements.
-    Broken,
-    /// What is no function of elements.
-    Other,
-}
-
-/// What is known of an operator, by its name.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Operator {
-    pub(super) family: Family,
-    pub(super) is_elementwise: bool,
-    commutes: bool,
-    /// Whether it may come to the same although several of its operands are others.
-    pub(super) has_exchange: bool,
-}
-
-impl Operator {
-    pub(super) fn named(target: &str) -> Operator {
-        let name = target.split('.').nth(1).unwrap_or_default();
-        let is_elementwise = ops::by_target(target).is_some_and(|info| info.kind.is_elementwise());
-        let family = match is_elementwise {
-            _ if PRODUCTS.contains(&name) => Family::Smooth,
-            false => Family::Other,
-            true if SMOOTH.contains(&name) => Family::Smooth,
-            true => Family::Broken,
-        };
-        Operator {
-            family,
-            is_elementwise,
-            commutes: commutes(target),
-            has_exchange: EXCHANGED.contains(&name),
-        }
-    }
-}
 
 /// The operands of a call that may be exchanged.
 const OPERANDS: usize = 2;
@@ -298,82 +189,30 @@ impl Arena {
         let inner = self.words(key);
         let (given, of) = tensors(inner).next()?;
         let is_whole = self.len(given) == self.len(taken) && (piece.step == 1 || piece.len == 1);
-        let is_same_call = matches!(&difference(inner, words), KeyDifference::Inputs(values, numbers)
-            if numbers.is_empty() && values[..] == [(given, taken)]);
+        let is_same_call = inputs_that_differ(inner, words) == Some(vec![Pair::Values(given, taken)]);
         (is_whole && of == sizes && is_same_call).then_some(given)
     }
 
-    /// The operands of a call that commutes.
-    pub(super) fn exchangeable(&self, key: KeyId) -> Option<[ValueId; OPERANDS]> {
-        let words = self.words(key);
-        self.operator(key).filter(|operator| operator.commutes)?;
-        if self.chooses_floats(words) {
+    /// The operands of two calls of one operator that commutes, all of one dtype and of the same sizes.
+    pub(super) fn exchangeable(&self, a: KeyId, b: KeyId) -> Option<[[ValueId; OPERANDS]; 2]> {
+        let (one, other) = (self.words(a), self.words(b));
+        let is_one_operator = target(one) == target(other);
+        let commutes = target(one).is_some_and(|target| commutes(self.text(target)));
+        if !is_one_operator || !commutes || self.chooses_floats(one) {
             return None;
         }
-        operands(words)?;
-        broadcast(words)?;
-        let values: Vec<ValueId> = tensors(words).map(|(value, _)| value).collect();
-        values.try_into().ok()
+        let kind = |(word, rest): (u64, &'_ [u64])| (word, rest.get(1..).map(<[u64]>::to_vec));
+        let values = |words: &[u64]| {
+            let found = operands(words)?;
+            let each = found.map(|at| tokens(&words[at..]).next().map(kind));
+            Some((each, tensors(words).map(|(value, _)| value).collect::<Vec<_>>().try_into().ok()?))
+        };
+        let (([p, q], one), ([r, s], other)) = (values(one)?, values(other)?);
+        (p == q && q == r && r == s).then_some([one, other])
     }
 
     fn chooses_floats(&self, words: &[u64]) -> bool {
         target(words).is_some_and(|target| is_choice(self.text(target))) && has_floats(words)
-    }
-
-    /// Whether a call may come to the same although several of its operands are others.
-    pub(super) fn has_exchange(&self, key: KeyId) -> bool {
-        self.operator(key).is_some_and(|operator| operator.has_exchange)
-    }
-
-    /// Whether a function of elements may be constant, whatever it is given: `x ** 0`, or `x - x`.
-    pub(super) fn may_be_constant(&self, words: &[u64]) -> bool {
-        let Some(text) = target(words).map(|target| self.text(target)) else { return false };
-        let name = text.split('.').nth(1).unwrap_or_default();
-        let is_zero = |(word, rest): (u64, &[u64])| match (tag(word), rest) {
-            (Some(Tag::Int), &[n]) => n == 0,
-            (Some(Tag::Float), &[bits]) => f64::from_bits(bits) == 0.0,
-            (Some(Tag::Bool), _) => payload(word) == 0,
-            _ => false,
-        };
-        let mut all: Vec<ValueId> = tensors(words).map(|(value, _)| value).collect();
-        let count = all.len();
-        all.sort_unstable();
-        all.dedup();
-        ANNULLED.contains(&name) && tokens(words).any(is_zero)
-            || all.len() < count
-                && !NOT_CANCELLED.contains(&name)
-                && ops::by_target(text).is_some_and(|info| info.kind.is_elementwise())
-    }
-
-    /// Whether each element of what a call gives is made of all its arguments, as far as is known: not those of a copy
-    /// into a part, nor each of several results.
-    pub(super) fn takes_all(&self, words: &[u64]) -> bool {
-        let info = target(words).and_then(|target| ops::by_target(self.text(target)));
-        info.is_some_and(|info| {
-            let has_one_result = info.schema.as_ref().is_some_and(|schema| schema.returns.len() == 1);
-            let is_of_all =
-                info.kind.is_elementwise() || matches!(info.kind, Kind::Reduce(_) | Kind::Matmul(_));
-            has_one_result && is_of_all
-        })
-    }
-
-    /// The family of functions that a source belongs to, be it cast.
-    pub(super) fn family(&self, source: SourceId) -> Family {
-        match self.get(self.uncast(source)) {
-            Source::Opaque { key, .. } => {
-                self.operator(key).map_or(Family::Other, |operator| operator.family)
-            }
-            Source::Reduced { op, .. } if ["sum", "avg"].contains(&self.text(op)) => Family::Smooth,
-            _ => Family::Other,
-        }
-    }
-
-    /// What a source is a cast of.
-    pub(super) fn uncast(&self, mut source: SourceId) -> SourceId {
-        while let Source::Cast { source: inner, .. } = self.get(source) {
-            source = inner;
-        }
-        source
     }
 }
 

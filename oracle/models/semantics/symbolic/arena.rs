@@ -1,20 +1,16 @@
 //! The arena that two evaluations share: everything in it is hash-consed, so equality is equality of ids.
 
-use super::algebra::Operator;
-use super::dependence::Dependences;
-use super::element::Element;
 use super::intern::Slices;
-use super::key::{Tag, Words, tag, target, tokens};
-use super::place::{GroupSet, HERE, Places};
+use super::key::Words;
+use super::place::{HERE, Places};
 use super::reason::Reason;
 use super::run::{Piece, Run, RunList, pieces};
-use super::same::{Pair, Verdict};
+use super::same::Pair;
 use super::source::{KeyId, LayoutId, POISON, Source, SourceId, Symbol, TableId, Traits, ValueId};
 use super::topology::Topology;
 use crate::graph::World;
 use indexmap::IndexSet;
 use rustc_hash::{FxBuildHasher, FxHashMap};
-use std::sync::Arc;
 
 /// Bounds on the work of an evaluation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -47,8 +43,6 @@ pub struct Arena {
     pub(super) places: Places,
     sources: IndexSet<Source, FxBuildHasher>,
     source_traits: Vec<Traits>,
-    /// The groups along which no two ranks have the same, for certain.
-    source_varies: Vec<GroupSet>,
     /// Who made a source first: the name of a node.
     origins: Vec<Option<Symbol>>,
     keys: Slices<u64>,
@@ -56,20 +50,12 @@ pub struct Arena {
     tables: Slices<Piece>,
     runs: Slices<Run>,
     value_traits: Vec<Traits>,
-    value_varies: Vec<GroupSet>,
     pub(super) slices: FxHashMap<(ValueId, i64, i64), ValueId>,
     pub(super) windows: FxHashMap<(ValueId, i64, LayoutId), ValueId>,
     pub(super) casts: FxHashMap<(ValueId, u16), ValueId>,
     spare: Vec<RunList>,
     /// Pairs of which it is known whether they are the same.
-    pub(super) settled: FxHashMap<Pair, Verdict>,
-    pub(super) dependences: Dependences,
-    /// How many elements of two sums were taken apart.
-    pub(super) tried: FxHashMap<(SourceId, SourceId), u32>,
-    /// What is known of the operators of keys.
-    operators: FxHashMap<Symbol, Operator>,
-    /// What elements are made of, by sums of one operator or by all functions of elements.
-    pub(super) parts: FxHashMap<(Element, Option<Symbol>), Option<Arc<[Element]>>>,
+    pub(super) settled: FxHashMap<Pair, bool>,
 }
 
 /// The value of a tensor without elements.
@@ -84,23 +70,17 @@ impl Arena {
             places: Places::new(Topology::new(world)),
             sources: IndexSet::default(),
             source_traits: Vec::new(),
-            source_varies: Vec::new(),
             origins: Vec::new(),
             keys: Slices::default(),
             layouts: Slices::default(),
             tables: Slices::default(),
             runs: Slices::default(),
             value_traits: Vec::new(),
-            value_varies: Vec::new(),
             slices: FxHashMap::default(),
             windows: FxHashMap::default(),
             casts: FxHashMap::default(),
             spare: Vec::new(),
             settled: FxHashMap::default(),
-            dependences: Dependences::default(),
-            operators: FxHashMap::default(),
-            parts: FxHashMap::default(),
-            tried: FxHashMap::default(),
         };
         for group in &world.groups {
             arena.places.group(&group.name);
@@ -135,17 +115,7 @@ impl Arena {
     }
 
     pub(super) fn key(&mut self, words: &Words) -> KeyId {
-        if let Some(target) = target(&words.0)
-            && !self.operators.contains_key(&target)
-        {
-            self.operators.insert(target, Operator::named(self.text(target)));
-        }
         KeyId(self.keys.intern(&words.0))
-    }
-
-    /// What is known of the operator of a call.
-    pub(super) fn operator(&self, key: KeyId) -> Option<Operator> {
-        self.operators.get(&target(self.words(key))?).copied()
     }
 
     pub(super) fn has_key(&self, words: &Words) -> bool {
@@ -174,11 +144,16 @@ impl Arena {
 
     /// The id of a source.
     pub(super) fn source(&mut self, source: Source) -> SourceId {
-        self.source_of(source, None, Traits::default())
+        self.source_with(source, None, Traits::default())
     }
 
-    /// The id of a source; if it is new, `origin` is where it comes from, and it has `more` traits.
-    pub(super) fn source_of(&mut self, source: Source, origin: Option<Symbol>, more: Traits) -> SourceId {
+    /// The id of a source; if it is new, `origin` is the node where it comes from.
+    pub(super) fn source_of(&mut self, source: Source, origin: Symbol) -> SourceId {
+        self.source_with(source, Some(origin), Traits::default())
+    }
+
+    /// The same, with traits that a new one has beside those of what it is made of.
+    pub(super) fn source_with(&mut self, source: Source, origin: Option<Symbol>, more: Traits) -> SourceId {
         if let Some(index) = self.sources.get_index_of(&source) {
             return SourceId(index as u32);
         }
@@ -196,48 +171,18 @@ impl Arena {
             | Source::Reduced { source, .. }
             | Source::Elsewhere { source, .. } => inherited(source),
             Source::Select { table, .. } => {
-                let held = Traits::POISON.and(Traits::IN_FLIGHT).and(Traits::ASSUMED).and(Traits::WINDOW);
+                let held = Traits::POISON.and(Traits::IN_FLIGHT).and(Traits::WINDOW);
                 let all = self.table(table).iter().map(|piece| inherited(piece.source));
                 all.fold(Traits::default(), Traits::and).shared(held)
             }
             Source::Window { content, .. } => {
-                let held = Traits::POISON.and(Traits::IN_FLIGHT).and(Traits::ASSUMED);
+                let held = Traits::POISON.and(Traits::IN_FLIGHT);
                 self.traits(content).shared(held).and(Traits::WINDOW)
             }
         };
-        let varies = self.found_to_vary(source);
-        self.source_varies.push(varies);
         self.source_traits.push(traits.and(more));
         self.origins.push(origin);
         SourceId(self.sources.insert_full(source).0 as u32)
-    }
-
-    /// The groups along which no two ranks have the same in a new source. An input is another one on each rank, and
-    /// what is computed of it too; what has been gathered from or reduced over a group is the same along it.
-    fn found_to_vary(&mut self, source: Source) -> GroupSet {
-        match source {
-            Source::Placeholder { .. } | Source::Beyond { .. } => GroupSet::ALL,
-            Source::Cast { source, .. } | Source::Bits { source, .. } => self.varies(source),
-            Source::Reduced { group, source, place, .. } => {
-                let along = self.places.follows(place).and(self.places.beside(group));
-                self.varies(source).and(along)
-            }
-            Source::Opaque { key, .. } => {
-                let inputs = tokens(self.words(key)).filter_map(|(word, rest)| match tag(word) {
-                    Some(Tag::Tensor | Tag::Token) => rest.first().map(|&id| ValueId(id as u32)),
-                    _ => None,
-                });
-                inputs.fold(GroupSet::NONE, |set, value| {
-                    set.or(self.value_varies.get(value.0 as usize).copied().unwrap_or_default())
-                })
-            }
-            _ => GroupSet::NONE,
-        }
-    }
-
-    /// The groups along which no two ranks have the same in a source, as far as is certain.
-    pub(super) fn varies(&self, id: SourceId) -> GroupSet {
-        self.source_varies.get(id.0 as usize).copied().unwrap_or_default()
     }
 
     pub(super) fn get(&self, id: SourceId) -> Source {
@@ -266,13 +211,8 @@ impl Arena {
     pub(super) fn value(&mut self, mut list: RunList) -> ValueId {
         let id = ValueId(self.runs.intern(list.runs()));
         if id.0 as usize == self.value_traits.len() {
-            let (mut traits, mut varies) = (Traits::default(), GroupSet::NONE);
-            for run in list.runs() {
-                traits = traits.and(self.source_traits(run.source));
-                varies = varies.or(self.varies(run.source).and(self.places.follows(run.place())));
-            }
-            self.value_traits.push(traits);
-            self.value_varies.push(varies);
+            let traits = list.runs().iter().map(|run| self.source_traits(run.source));
+            self.value_traits.push(traits.fold(Traits::default(), Traits::and));
         }
         list.clear();
         self.spare.push(list);

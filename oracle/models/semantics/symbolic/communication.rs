@@ -17,7 +17,7 @@ use super::key::{Tag, Words};
 use super::layout;
 use super::machine::{Flight, Machine, Reading, Stop};
 use super::reason::Reason;
-use super::source::{KeyId, Source, Symbol, Traits, ValueId};
+use super::source::{KeyId, Source, Symbol, ValueId};
 use crate::analysis::collectives::{CollectiveCall, GroupName, describe};
 use crate::analysis::messages::Message;
 use crate::graph::{NodeId, Out, Value};
@@ -113,15 +113,15 @@ impl Machine<'_, '_> {
         for part in &parts {
             match self.follow(&start, part) {
                 Ok(Some(one)) => received.push(one),
-                Ok(None) => return Ok(self.opaque_launch(&start, &parts, Traits::default())?),
+                Ok(None) => return Ok(self.opaque_launch(&start, &parts)?),
                 Err(Stop::Unknown(reason)) if reason.is_contradiction() => {
-                    return Ok(self.opaque_launch(&start, &parts, Traits::ASSUMED)?);
+                    return Ok(self.opaque_launch(&start, &parts)?);
                 }
                 Err(stop) => return Err(stop),
             }
         }
         if parts.is_empty() {
-            return Ok(self.opaque_launch(&start, &parts, Traits::default())?);
+            return Ok(self.opaque_launch(&start, &parts)?);
         }
         let mut items = Vec::with_capacity(parts.len());
         for (index, (part, received)) in parts.iter().zip(received).enumerate() {
@@ -207,8 +207,7 @@ impl Machine<'_, '_> {
         self.words.dtype(buffer.dtype);
         let source = Source::Opaque { key: self.take_key(), output: 0 };
         let origin = self.name_symbol(self.node);
-        let traits = if is_symbolic { Traits::ASSUMED } else { Traits::default() };
-        let source = self.arena.source_of(source, Some(origin), traits);
+        let source = self.arena.source_of(source, origin);
         Ok(self.arena.all_of(source, len))
     }
 
@@ -369,9 +368,6 @@ impl Machine<'_, '_> {
         let name = self.arena.group_name(group);
         let known = self.own.iter().find(|(group, _)| group == name).map(|&(_, index)| index);
         let rank = known.or_else(|| self.graph.world.group(name)?.recorded_rank);
-        if let Some(rank) = rank {
-            self.arena.places.own.insert((group, rank));
-        }
         let contiguous = layout::is_contiguous(self.eval.sizes(input), self.eval.strides(input));
         let expected = rank.and_then(|rank| len.checked_mul(i64::from(rank)));
         let right = match rank {
@@ -385,12 +381,7 @@ impl Machine<'_, '_> {
     }
 
     /// Communication that is not followed: what it gives is a function of what is sent.
-    fn opaque_launch(
-        &mut self,
-        start: &Start<'_>,
-        parts: &[Part],
-        traits: Traits,
-    ) -> Result<Produced, Reason> {
+    fn opaque_launch(&mut self, start: &Start<'_>, parts: &[Part]) -> Result<Produced, Reason> {
         let graph = self.graph;
         let key = self.launch_key(start)?;
         if start.call.info.effect {
@@ -424,14 +415,9 @@ impl Machine<'_, '_> {
             }
         }
         let origin = self.name_symbol(self.node);
-        let symbolic = parts.iter().map(|p| p.input).chain(targets.iter().copied());
-        let symbolic = symbolic.into_iter().any(|tensor| self.is_symbolic(tensor));
-        // What unknown communication gives may be the same at another time.
-        let is_assumed = symbolic || start.kind.is_unmodelled();
-        let more = if is_assumed { traits.and(Traits::ASSUMED) } else { traits };
         for (index, &target) in targets.iter().enumerate() {
             let source = Source::Opaque { key, output: index as u32 };
-            let source = self.arena.source_of(source, Some(origin), more);
+            let source = self.arena.source_of(source, origin);
             let count = if self.is_symbolic(target) {
                 1
             } else {

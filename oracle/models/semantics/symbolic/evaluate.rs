@@ -11,7 +11,7 @@ use super::numbers::Sums;
 use super::place::HERE;
 use super::reason::Reason;
 use super::run::Piece;
-use super::source::{Source, Traits, ValueId};
+use super::source::{Source, ValueId};
 use crate::analysis::Draws;
 use crate::graph::{ExprId, Graph, NodeId, Op, Out, Span, StorageId, Value};
 use crate::ops::{Bound, Collective, Kind, OpInfo, Ops, Random};
@@ -36,8 +36,6 @@ pub struct Start {
     pub inputs: Vec<Input>,
     /// The index of the rank that the graph was made for in process groups, by their names, where it is known.
     pub own: Vec<(String, u32)>,
-    /// Whether the graph is given for that rank: others may have other ones.
-    pub is_of_one_rank: bool,
 }
 
 /// The value that a node is known to have otherwise, if it is; asked as soon as the node was executed.
@@ -61,12 +59,6 @@ pub fn evaluate_knowing<'g>(
     start: &Start,
     known: &mut Known,
 ) -> Evaluation<'g> {
-    // What this graph says of slots of its own may leave open what was known of other graphs.
-    arena.settled.clear();
-    for (group, index) in start.own.iter().filter(|_| start.is_of_one_rank) {
-        let group = arena.places.group(group);
-        arena.places.own.insert((group, *index));
-    }
     let n = graph.len();
     let eval = Evaluation {
         graph,
@@ -256,7 +248,7 @@ impl<'g> Machine<'_, 'g> {
                 Input::Number(_) => return Err(Reason::arguments("a number given for a tensor")),
                 Input::Free(position) => {
                     let source = Source::Placeholder { position };
-                    let source = self.arena.source_of(source, Some(origin), Traits::default());
+                    let source = self.arena.source_of(source, origin);
                     self.arena.all_of(source, 1)
                 }
             };
@@ -296,7 +288,7 @@ impl<'g> Machine<'_, 'g> {
             }
             Input::Free(position) => {
                 let source = Source::Placeholder { position };
-                let source = self.arena.source_of(source, Some(origin), Traits::default());
+                let source = self.arena.source_of(source, origin);
                 self.arena.all_of(source, count)
             }
         };
@@ -411,7 +403,7 @@ impl<'g> Machine<'_, 'g> {
         {
             return Ok(self.done(shared));
         }
-        let source = self.arena.source_of(Source::Attribute { name }, Some(name), Traits::default());
+        let source = self.arena.source_of(Source::Attribute { name }, name);
         let fresh = match (self.graph.sizes(tensor.shape), self.graph.sizes(tensor.stride)) {
             (Some(sizes), strides) => {
                 let count = layout::numel(&sizes).ok_or(Reason::Overflow)?;
@@ -437,7 +429,7 @@ impl<'g> Machine<'_, 'g> {
             return match info.kind {
                 Kind::GetItem => self.item(info),
                 Kind::Number(op) => self.number(info, op),
-                _ => self.opaque(info, None, Traits::default()),
+                _ => self.opaque(info, None),
             };
         };
         let bound =
@@ -445,7 +437,7 @@ impl<'g> Machine<'_, 'g> {
         let call = Call { info, schema, bound };
         let done = match info.kind {
             Kind::Binary(op) => match self.identity(&call, op) {
-                Ok(None) => return self.opaque(info, Some(&call), Traits::default()),
+                Ok(None) => return self.opaque(info, Some(&call)),
                 Ok(Some(kept)) => Ok(kept),
                 Err(stop) => Err(stop),
             },
@@ -461,22 +453,22 @@ impl<'g> Machine<'_, 'g> {
             // It takes a tensor at most to tell the allocator of it.
             Kind::Sync(_) => Ok(Produced::Nothing),
             Kind::Collective(Collective::Barrier) => {
-                return self.opaque(info, Some(&call), Traits::default());
+                return self.opaque(info, Some(&call));
             }
             Kind::Collective(kind) => self.collective(&call, kind),
             Kind::SymSize | Kind::SymNumel | Kind::SymStride | Kind::Item => {
                 self.number_of_tensor(info, &call)
             }
-            _ => return self.opaque(info, Some(&call), Traits::default()),
+            _ => return self.opaque(info, Some(&call)),
         };
         match done {
             Ok(produced) => Ok(produced),
-            Err(Stop::NotFollowed) => self.opaque(info, Some(&call), Traits::ASSUMED),
+            Err(Stop::NotFollowed) => self.opaque(info, Some(&call)),
             // What a wait or a launch does to memory is not guessed; a launch has an opaque form of its own.
             Err(Stop::Unknown(reason))
                 if reason.is_contradiction() && !matches!(info.kind, Kind::Wait | Kind::Collective(_)) =>
             {
-                self.opaque(info, Some(&call), Traits::ASSUMED)
+                self.opaque(info, Some(&call))
             }
             Err(Stop::Unknown(reason)) => Err(reason),
         }

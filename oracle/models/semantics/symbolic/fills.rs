@@ -9,7 +9,7 @@ use super::moves::Moved;
 use super::place::HERE;
 use super::reason::Reason;
 use super::run::Piece;
-use super::source::{Source, SourceId, Traits, ValueId};
+use super::source::{Source, SourceId, ValueId};
 use crate::graph::{Dtype, Value};
 use crate::ops::Fill;
 
@@ -119,7 +119,7 @@ impl Machine<'_, '_> {
         self.words.dtype(dtype);
         self.encode(number)?;
         let key = self.take_key();
-        let source = self.arena.source_of(Source::Opaque { key, output: 0 }, None, Traits::ASSUMED);
+        let source = self.arena.source(Source::Opaque { key, output: 0 });
         Ok(self.arena.piece(Piece { len: count, offset: 0, source, place: HERE, step: 0 }))
     }
 

@@ -4,6 +4,7 @@
 //! the number of further words follows from the two. Tensors stand there as values: dtype, sizes and the id of the
 //! logical value; neither node names nor strides nor storages.
 
+use super::same::Pair;
 use super::source::{KeyId, Symbol, ValueId};
 use crate::graph::Dtype;
 
@@ -159,44 +160,27 @@ pub(super) fn tokens(words: &[u64]) -> impl Iterator<Item = (u64, &[u64])> {
     })
 }
 
-/// How two keys differ.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum KeyDifference {
-    /// Only in the values of tensors and numbers: these pairs.
-    Inputs(Vec<(ValueId, ValueId)>, Vec<(KeyId, KeyId)>),
-    /// In the shape of an input: for many operators that changes nothing, for others all.
-    Shapes,
-    /// In the operator, a constant or a dtype.
-    Call,
-}
-
-/// Compares two keys token by token.
-pub(super) fn difference(a: &[u64], b: &[u64]) -> KeyDifference {
-    let (mut values, mut numbers) = (Vec::new(), Vec::new());
-    let mut shapes = false;
+/// The tensors and numbers in which two calls differ, if they are one call on other values.
+pub(super) fn inputs_that_differ(a: &[u64], b: &[u64]) -> Option<Vec<Pair>> {
+    let mut pairs = Vec::new();
     let (mut left, mut right) = (tokens(a), tokens(b));
     loop {
         let ((one, rest), (other, others)) = match (left.next(), right.next()) {
             (Some(x), Some(y)) if x == y => continue,
             (Some(x), Some(y)) => (x, y),
-            (None, None) => break,
-            _ => return KeyDifference::Call,
+            (None, None) => return Some(pairs),
+            _ => return None,
         };
-        match (tag(one), tag(other)) {
-            (Some(Tag::Token), Some(Tag::Token)) if one == other => {
-                values.push((ValueId(rest[0] as u32), ValueId(others[0] as u32)));
+        pairs.push(match (tag(one)?, tag(other)?) {
+            (Tag::Token, Tag::Token) | (Tag::Tensor, Tag::Tensor)
+                if one == other && rest[1..] == others[1..] =>
+            {
+                Pair::Values(ValueId(rest[0] as u32), ValueId(others[0] as u32))
             }
-            (Some(Tag::Tensor), Some(Tag::Tensor)) if payload(one) >> 16 == payload(other) >> 16 => {
-                shapes |= rest[1..] != others[1..];
-                values.push((ValueId(rest[0] as u32), ValueId(others[0] as u32)));
-            }
-            (Some(Tag::Number), Some(Tag::Number)) => {
-                numbers.push((KeyId(payload(one)), KeyId(payload(other))));
-            }
-            _ => return KeyDifference::Call,
-        }
+            (Tag::Number, Tag::Number) => Pair::Keys(KeyId(payload(one)), KeyId(payload(other))),
+            _ => return None,
+        });
     }
-    if shapes { KeyDifference::Shapes } else { KeyDifference::Inputs(values, numbers) }
 }
 
 /// The operator of a key.
@@ -209,26 +193,6 @@ pub(super) fn target(words: &[u64]) -> Option<Symbol> {
 pub(super) fn tensors(words: &[u64]) -> impl Iterator<Item = (ValueId, &[u64])> {
     let tensors = tokens(words).filter(|&(word, _)| tag(word) == Some(Tag::Tensor));
     tensors.map(|(_, rest)| (ValueId(rest[0] as u32), &rest[1..]))
-}
-
-/// The sizes of the tensors of a key, broadcast against each other. `None` where they do not fit.
-pub(super) fn broadcast(words: &[u64]) -> Option<Vec<u64>> {
-    let mut all: Vec<u64> = Vec::new();
-    for (_, sizes) in tensors(words) {
-        if all.len() < sizes.len() {
-            all.splice(0..0, vec![1; sizes.len() - all.len()]);
-        }
-        let outer = all.len() - sizes.len();
-        for (size, &other) in all[outer..].iter_mut().zip(sizes) {
-            match (*size, other) {
-                (one, other) if one == other => {}
-                (1, other) => *size = other,
-                (_, 1) => {}
-                _ => return None,
-            }
-        }
-    }
-    Some(all)
 }
 
 #[cfg(test)]
@@ -255,29 +219,16 @@ mod tests {
     }
 
     #[test]
-    fn sizes_are_broadcast() {
-        let all = |all: &[&[i64]]| {
-            let mut words = Words::default();
-            all.iter().for_each(|sizes| words.tensor(ValueId(0), Dtype::F32, sizes));
-            broadcast(&words.0)
-        };
-        assert_eq!(all(&[&[3, 1], &[4]]), Some(vec![3, 4]));
-        assert_eq!(all(&[&[], &[2, 3], &[1, 3]]), Some(vec![2, 3]));
-        assert_eq!((all(&[&[0], &[1]]), all(&[&[2], &[3]])), (Some(vec![0]), None));
-    }
-
-    #[test]
     fn differences_of_inputs_are_told_from_those_of_calls() {
         let a = call(1, -5, 3, &[2, 3]);
         assert_eq!(tokens(&a).count(), 4);
-        assert_eq!(difference(&a, &a), KeyDifference::Inputs(vec![], vec![]));
-        let pair = vec![(ValueId(3), ValueId(4))];
-        assert_eq!(difference(&a, &call(1, -5, 4, &[2, 3])), KeyDifference::Inputs(pair, vec![]));
-        for other in [call(2, -5, 3, &[2, 3]), call(1, 5, 3, &[2, 3])] {
-            assert_eq!(difference(&a, &other), KeyDifference::Call);
-        }
-        for other in [call(1, -5, 3, &[3, 2]), call(1, -5, 3, &[6]), call(1, -5, 4, &[6])] {
-            assert_eq!(difference(&a, &other), KeyDifference::Shapes);
+        assert_eq!(inputs_that_differ(&a, &a), Some(vec![]));
+        let pair = vec![Pair::Values(ValueId(3), ValueId(4))];
+        assert_eq!(inputs_that_differ(&a, &call(1, -5, 4, &[2, 3])), Some(pair));
+        let of_another_call = [call(2, -5, 3, &[2, 3]), call(1, 5, 3, &[2, 3])];
+        let of_other_sizes = [call(1, -5, 3, &[3, 2]), call(1, -5, 3, &[6]), call(1, -5, 4, &[6])];
+        for other in of_another_call.iter().chain(&of_other_sizes) {
+            assert_eq!(inputs_that_differ(&a, other), None);
         }
         assert_eq!(target(&a), Some(Symbol(1)));
     }

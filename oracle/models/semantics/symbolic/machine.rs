@@ -336,7 +336,7 @@ impl Machine<'_, '_> {
     /// So many elements that are some function of the words, of which nothing else is known: others may equal them.
     pub(super) fn assumed(&mut self, count: i64) -> ValueId {
         let key = self.take_key();
-        let source = self.arena.source_of(Source::Opaque { key, output: 0 }, None, Traits::ASSUMED);
+        let source = self.arena.source(Source::Opaque { key, output: 0 });
         self.arena.all_of(source, count)
     }
 

@@ -28,21 +28,12 @@
 //!
 //! # What equality means
 //!
-//! Of a pair of values one of three things is known ([`Verdict`]):
-//!
-//! - **Same.** On every rank, for every content of the inputs, both have the same elements. Equal ids are the same.
-//!   Where ids differ, the pair is taken apart into pairs of older values, until all that it rests on is the same
-//!   (`same.rs`). A few laws are known beyond that, each exact in every bit but those of a NaN: operands of a sum or a
-//!   product may be exchanged, a negation undoes a negation, a cast that loses nothing may be left out (`algebra.rs`,
-//!   `cast.rs`).
-//! - **Different.** Some element comes from another place or by another call, for certain: no law known here could make
-//!   the two equal, and nothing on the way to it is assumed.
-//! - **Unknown.** Everything else. Where one operator takes the place of a relative (`addmm` for `mm` and `add`), where
-//!   several operands of a call changed at once and may make up for one another, where a size is symbolic, or where a
-//!   difference was found behind an operator of which nothing is known.
-//!
-//! So the answers form a flat lattice: *unknown* below, *same* and *different* above it and beside each other. What is
-//! not understood gives *unknown*.
+//! A pair of values is proved to be the same, or open. Same: on every rank, for every content of the inputs, both have the
+//! same elements. Equal ids are the same. Where ids differ, the pair is taken apart into pairs of older values, until all
+//! that it rests on is the same (`same.rs`). A few laws are known beyond that, each exact in every bit but those of a NaN:
+//! operands of a sum or a product may be exchanged, a negation undoes a negation, a cast that loses nothing may be left
+//! out (`algebra.rs`, `cast.rs`). Everything else is open: there is no proof of difference, since what is written otherwise
+//! may be equal by a law that is not known here.
 //!
 //! # Soundness
 //!
@@ -64,9 +55,6 @@
 //! instantiated for a rank by the formulas of `source.rs`, is what that rank's tensor holds. `model.rs` (a test) states
 //! these formulas once more, element by element on each rank of a small world, and holds random programs against them.
 //!
-//! *Different* is no proof that results differ: `x - y + y` differs from `x` here, and not always in its bits. A rule
-//! that convicts asks the concrete evaluator too where it can.
-//!
 //! # What it does not do
 //!
 //! It computes no arithmetic on elements, knows no numbers but Python's own, and follows no control flow. It does not
@@ -78,7 +66,6 @@ mod arguments;
 mod cast;
 mod communication;
 mod compare;
-mod dependence;
 mod dynamic;
 mod element;
 mod evaluate;
@@ -96,12 +83,10 @@ mod model;
 mod moves;
 mod numbers;
 mod opaque;
-mod parts;
 mod payload;
 mod pieces;
 mod place;
 mod reason;
-mod rewired;
 mod run;
 mod same;
 mod seen;
@@ -113,9 +98,7 @@ mod window;
 mod words;
 
 pub use arena::{Arena, Limits};
-pub use compare::{
-    Comparison, Counts, Difference, Differences, Divergence, Read, What, compare, compare_read,
-};
+pub use compare::{Comparison, Counts, Difference, Divergence, What, are_results_equal, compare, divergence};
 pub use evaluate::{Input, Known, Start, evaluate, evaluate_from, evaluate_knowing};
 pub use evaluation::{
     Effect, Evaluation, Launch, Mutation, NumberId, Output, OutputValue, Payload, TensorValue,
@@ -124,6 +107,4 @@ pub use hazard::{Hazard, HazardKind, Sight, new_hazards, new_sights};
 pub use payload::{Member, PayloadIndex, Payloads, payload_members};
 pub use place::GroupId;
 pub use reason::Reason;
-pub use rewired::{Reader, RemovedWait, rewired};
-pub use same::Verdict;
 pub use source::{Symbol, ValueId};

@@ -7,7 +7,7 @@ use super::layout;
 use super::machine::{Machine, Reading, Stop};
 use super::reason::Reason;
 use super::run::RunList;
-use super::source::{Traits, ValueId};
+use super::source::ValueId;
 use super::views::{Numbers, dimension};
 use crate::graph::layout as numbers;
 use crate::graph::{Dtype, Value, contiguous_strides};
@@ -73,7 +73,7 @@ impl Machine<'_, '_> {
             | Move::ScatterAdd
             | Move::Embedding => {
                 // Which elements are moved is not known: a difference in an input may not be seen.
-                return Ok(self.opaque(call.info, Some(call), Traits::ASSUMED)?);
+                return Ok(self.opaque(call.info, Some(call))?);
             }
         };
         self.deliver(call, moved)

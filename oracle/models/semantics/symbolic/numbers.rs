@@ -6,7 +6,7 @@ use super::key::Tag;
 use super::machine::{Machine, Stop};
 use super::reason::Reason;
 use super::source::KeyId;
-use super::source::{Source, Traits};
+use super::source::Source;
 use super::views::dimension;
 use crate::expression::{normal_form, spelled, symbols_of};
 use crate::graph::{ExprId, Graph, NodeId, Out, Value};
@@ -77,7 +77,7 @@ impl Machine<'_, '_> {
     pub(super) fn number(&mut self, info: &OpInfo, op: Number) -> Result<Produced, Reason> {
         // The same Python functions take tensors.
         if matches!(self.graph.node(self.node).out, Out::Tensor(_)) {
-            return self.opaque(info, None, Traits::default());
+            return self.opaque(info, None);
         }
         let graph = self.graph;
         let mut known = Vec::new();
@@ -211,7 +211,7 @@ impl Machine<'_, '_> {
             Produced::List(start, len) => (start, len),
             // Of what is not known to be there, nothing tells one item from another.
             Produced::Nothing => return Err(Reason::Input(graph.name(from).to_string())),
-            _ => return self.opaque(info, None, Traits::ASSUMED),
+            _ => return self.opaque(info, None),
         };
         let index = match index {
             Value::Str(key) => match graph.node(from).out {

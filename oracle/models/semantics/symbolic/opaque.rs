@@ -4,12 +4,12 @@
 use super::algebra::write_whole_numbers;
 use super::arguments::Call;
 use super::evaluation::{Effect, Produced, Tensor};
-use super::key::{Tag, tensors};
+use super::key::Tag;
 use super::layout;
 use super::machine::{Machine, Reading, Stop};
 use super::moves::Moved;
 use super::reason::Reason;
-use super::source::{KeyId, Source, Symbol, Traits, ValueId};
+use super::source::{KeyId, Source, Symbol, ValueId};
 use crate::analysis::bytes::{ByteSet, Overlap};
 use crate::analysis::draws::{Draw, order_of_filling};
 use crate::graph::{NodeId, Out, Value};
@@ -21,15 +21,10 @@ use rustc_hash::FxHashMap;
 const WRITTEN: u32 = 1 << 31;
 
 impl Machine<'_, '_> {
-    /// Executes the current node as a function of its inputs that is not computed. `more` are traits of the result.
-    pub(super) fn opaque(
-        &mut self,
-        info: &OpInfo,
-        call: Option<&Call<'_>>,
-        more: Traits,
-    ) -> Result<Produced, Reason> {
+    /// Executes the current node as a function of its inputs that is not computed.
+    pub(super) fn opaque(&mut self, info: &OpInfo, call: Option<&Call<'_>>) -> Result<Produced, Reason> {
         let target = self.target_symbol();
-        self.opaque_as(target, info, call, more)
+        self.opaque_as(target, info, call)
     }
 
     /// The same under another name than the target's.
@@ -38,7 +33,6 @@ impl Machine<'_, '_> {
         target: Symbol,
         info: &OpInfo,
         call: Option<&Call<'_>>,
-        more: Traits,
     ) -> Result<Produced, Reason> {
         self.words.0.clear();
         self.words.symbol(Tag::Target, target);
@@ -55,7 +49,7 @@ impl Machine<'_, '_> {
             Some(call) => self.encode_bound(call, info.kind)?,
             None => self.encode_raw(self.node)?,
         }
-        let overlaps = self.put_overlaps(info, call)?;
+        self.put_overlaps(info, call)?;
         if info.kind.is_elementwise() {
             write_whole_numbers(&mut self.words, self.arena.text(target));
             self.arena.write_relu(&mut self.words);
@@ -70,18 +64,13 @@ impl Machine<'_, '_> {
             return Ok(given_back);
         }
         self.arena.order_operands(&mut self.words);
-        // Of no elements comes a constant: a sum is 0.
-        let is_constant = takes_no_elements(&self.words.0);
         let key = self.take_key();
         if info.acts() {
             let ordered = !matches!(info.kind, Kind::Assert);
             self.eval.effects.push(Effect { node: self.node, key, ordered, certain: !unknown });
         }
-        // Sizes are compared by their form alone.
-        let is_assumed = unknown || is_constant || overlaps || self.takes_symbols();
-        let more = if is_assumed { more.and(Traits::ASSUMED) } else { more };
         match call {
-            Some(call) => self.write_arguments(call, key, more)?,
+            Some(call) => self.write_arguments(call, key)?,
             None if unknown => self.write_everything(key)?,
             None => {}
         }
@@ -91,12 +80,12 @@ impl Machine<'_, '_> {
             }
             _ => None,
         };
-        self.results(key, mask, call, more)
+        self.results(key, mask, call)
     }
 
     /// Of a call that writes, which of its tensors share elements, and how all lie where one shows an element twice: what
-    /// it leaves may depend on that. Whether there is any.
-    fn put_overlaps(&mut self, info: &OpInfo, call: Option<&Call<'_>>) -> Result<bool, Reason> {
+    /// it leaves may depend on that.
+    fn put_overlaps(&mut self, info: &OpInfo, call: Option<&Call<'_>>) -> Result<(), Reason> {
         // Each tensor that it is given, and whether it may write to it.
         let mut given: Vec<(NodeId, bool)> = Vec::new();
         match call {
@@ -114,7 +103,7 @@ impl Machine<'_, '_> {
             None if info.kind == Kind::Unknown => {
                 self.graph.for_each_input(self.node, &mut |node| given.push((node, true)));
             }
-            _ => return Ok(false),
+            _ => return Ok(()),
         }
         let mut tensors: Vec<(Tensor, bool)> = Vec::with_capacity(given.len());
         for (node, is_written) in given {
@@ -146,13 +135,12 @@ impl Machine<'_, '_> {
                 shared.extend_from_slice(self.eval.strides(tensor));
             }
         }
-        let overlaps = !shared.is_empty();
-        if overlaps {
+        if !shared.is_empty() {
             self.words.put(Tag::Argument, u32::from(u16::MAX));
             self.words.put(Tag::List, shared.len() as u32);
             shared.into_iter().for_each(|number| self.words.int(number));
         }
-        Ok(overlaps)
+        Ok(())
     }
 
     /// Whether a window shows an element twice, as far as its sizes are known.
@@ -192,7 +180,7 @@ impl Machine<'_, '_> {
         let tensor = self.tensor(node)?;
         let sizes = self.sizes(tensor)?;
         let value = self.read(tensor, Some(node), Reading::Using)?;
-        let produced = self.opaque(call.info, Some(call), Traits::default())?;
+        let produced = self.opaque(call.info, Some(call))?;
         let Produced::List(start, 2) = produced else { return Ok(produced) };
         let kept = self.fresh_result(0, value, &sizes, tensor.dtype)?;
         let kept = self.done(kept);
@@ -226,7 +214,6 @@ impl Machine<'_, '_> {
         key: KeyId,
         mask: Option<KeyId>,
         call: Option<&Call<'_>>,
-        more: Traits,
     ) -> Result<Produced, Reason> {
         let graph = self.graph;
         match graph.node(self.node).out {
@@ -235,18 +222,18 @@ impl Machine<'_, '_> {
                 let mut items = Vec::with_capacity(outs.len());
                 for (index, &out) in outs.iter().enumerate() {
                     let key = mask.filter(|_| index == 1).unwrap_or(key);
-                    items.push(self.result(key, call, index, out, more)?);
+                    items.push(self.result(key, call, index, out)?);
                 }
                 Ok(self.list(&items))
             }
             Out::Dict(span) => {
                 let mut items = Vec::new();
                 for (index, pair) in graph.outs(span).chunks_exact(2).enumerate() {
-                    items.push(self.result(key, None, index, pair[1], more)?);
+                    items.push(self.result(key, None, index, pair[1])?);
                 }
                 Ok(self.list(&items))
             }
-            out => self.result(key, call, 0, out, more),
+            out => self.result(key, call, 0, out),
         }
     }
 
@@ -256,7 +243,6 @@ impl Machine<'_, '_> {
         call: Option<&Call<'_>>,
         index: usize,
         out: Out,
-        more: Traits,
     ) -> Result<Produced, Reason> {
         if let Some(call) = call
             && let Some(aliased) = self.aliased(call, index)?
@@ -289,7 +275,7 @@ impl Machine<'_, '_> {
                     Some(sizes) => {
                         let count = layout::numel(&sizes).ok_or(Reason::Overflow)?;
                         let source = Source::Opaque { key, output };
-                        let source = self.arena.source_of(source, Some(origin), more);
+                        let source = self.arena.source_of(source, origin);
                         let value = self.arena.all_of(source, count);
                         let fresh = self.fresh_result(index, value, &sizes, tensor.dtype)?;
                         self.may_show(fresh, &bases);
@@ -297,8 +283,7 @@ impl Machine<'_, '_> {
                     }
                     None => {
                         let source = Source::Opaque { key, output };
-                        let traits = more.and(Traits::ASSUMED);
-                        let source = self.arena.source_of(source, Some(origin), traits);
+                        let source = self.arena.source_of(source, origin);
                         let value = self.arena.all_of(source, 1);
                         let fresh = self.fresh_symbolic(value, tensor.dtype);
                         self.may_show(fresh, &bases);
@@ -319,7 +304,7 @@ impl Machine<'_, '_> {
                     self.words.put(Tag::Number, key.0);
                     self.words.int(index as i64);
                     let key = self.take_key();
-                    items.push(self.result(key, None, inner, out, more)?);
+                    items.push(self.result(key, None, inner, out)?);
                 }
                 self.list(&items)
             }
@@ -398,28 +383,6 @@ impl Machine<'_, '_> {
         Ok(Some(tensor))
     }
 
-    /// Whether the current node takes a tensor of symbolic sizes or a symbolic number.
-    fn takes_symbols(&self) -> bool {
-        let is_symbolic = |input: NodeId| match self.produced(input) {
-            Ok(Produced::Tensor(tensor, _)) => self.is_symbolic(tensor),
-            Ok(Produced::Number(_)) => {
-                let kind = self.ops.call(self.graph, input).map(|info| info.kind);
-                let is_size = matches!(kind, Some(Kind::SymSize | Kind::SymNumel | Kind::SymStride));
-                is_size || matches!(kind, None | Some(Kind::Number(_)))
-            }
-            _ => false,
-        };
-        let graph = self.graph;
-        let is_written = |value: &Value| match *value {
-            Value::Symbolic(_) => true,
-            Value::List(span) => graph.values(span).iter().any(|one| matches!(one, Value::Symbolic(_))),
-            _ => false,
-        };
-        graph.inputs(self.node).into_iter().any(is_symbolic)
-            || graph.args(self.node).iter().any(is_written)
-            || graph.kwargs(self.node).any(|(_, value)| is_written(&value))
-    }
-
     /// The sizes of what the current node takes, and the strides if these matter, where they are symbolic: what such a
     /// tensor holds does not say how large it is.
     fn put_recorded_sizes(&mut self, with_strides: bool) {
@@ -476,7 +439,7 @@ impl Machine<'_, '_> {
     }
 
     /// Writes what the call writes into its arguments.
-    fn write_arguments(&mut self, call: &Call<'_>, key: KeyId, more: Traits) -> Result<(), Reason> {
+    fn write_arguments(&mut self, call: &Call<'_>, key: KeyId) -> Result<(), Reason> {
         let mut output = WRITTEN;
         let updated = call.info.updated(self.graph, self.node);
         let is_written = |(index, param): &(usize, &Param)| param.write || updated.contains(index);
@@ -491,19 +454,19 @@ impl Machine<'_, '_> {
                 // The only thing written is the result: then the written value is the result.
                 let number =
                     if param.is_out() || call.schema.returns.len() <= 1 { output - WRITTEN } else { output };
-                self.write_source(tensor, key, number, more)?;
+                self.write_source(tensor, key, number)?;
                 output = output.wrapping_add(1);
             }
         }
         Ok(())
     }
 
-    fn write_source(&mut self, tensor: Tensor, key: KeyId, output: u32, more: Traits) -> Result<(), Reason> {
+    fn write_source(&mut self, tensor: Tensor, key: KeyId, output: u32) -> Result<(), Reason> {
         if self.shows_twice(tensor) {
             return self.write_where_elements_overlap(tensor, key, output);
         }
         let origin = self.name_symbol(self.node);
-        let source = self.arena.source_of(Source::Opaque { key, output }, Some(origin), more);
+        let source = self.arena.source_of(Source::Opaque { key, output }, origin);
         let count = if self.is_symbolic(tensor) {
             1
         } else {
@@ -557,15 +520,9 @@ impl Machine<'_, '_> {
                 _ => Vec::new(),
             };
             for tensor in tensors {
-                self.write_source(tensor, key, output, Traits::ASSUMED)?;
+                self.write_source(tensor, key, output)?;
             }
         }
         Ok(())
     }
-}
-
-/// Whether a call takes tensors, none of which has an element.
-fn takes_no_elements(words: &[u64]) -> bool {
-    let mut tensors = tensors(words).peekable();
-    tensors.peek().is_some() && tensors.all(|(_, sizes)| sizes.contains(&0))
 }

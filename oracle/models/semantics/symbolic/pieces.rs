@@ -1,86 +1,58 @@
-//! Two pieces of equal length: which of their elements are looked at.
+//! Two pieces of equal length: what they rest on.
 //!
-//! What holds for the first element of a run holds for all. A window is looked at element by element, or at samples of
-//! its elements where it is large: these can only prove a difference.
+//! What holds for the first element of a run holds for all. A window is looked at element by element, or as a whole
+//! where it is large.
 
 use super::arena::Arena;
 use super::element::Element;
 use super::run::Piece;
-use super::same::{Judge, Pair, Relation};
+use super::same::{Judge, Pair};
 use super::source::{Source, ValueId};
 
 /// Elements of a window up to which they are looked at one by one.
 const ALL_ELEMENTS: i64 = 1 << 16;
-/// How many are looked at otherwise.
-const SAMPLES: i64 = 1 << 10;
 /// How many are looked at before what is known of them is asked for.
 const AT_ONCE: i64 = 16;
 
 impl Judge<'_> {
-    /// Two pieces of equal length that are not the same piece, from element `t` on. What is not looked at yet goes on
-    /// at the result. Where something is `unknown`, a few samples are enough: only a difference still counts.
-    pub(super) fn compare_pieces(
-        &mut self,
-        (p, q): (Piece, Piece),
-        mut t: i64,
-        unknown: bool,
-        relations: &mut Vec<Relation>,
-    ) -> Option<i64> {
+    /// Adds what two pieces of equal length rest on from element `t` on, and says up to where that goes. `None` where
+    /// nothing tells.
+    pub(super) fn pieces(&mut self, (p, q): (Piece, Piece), t: i64, rests_on: &mut Vec<Pair>) -> Option<i64> {
         if !self.holds_window(p.source) && !self.holds_window(q.source) {
             let len = if p.step == 1 && q.step == 1 { p.len } else { 1 };
             let first = |piece| Element { len, ..element(piece, 0) };
-            relations.push(self.compare_elements(first(p), first(q)));
+            rests_on.extend(self.elements(first(p), first(q))?);
             // What holds for the first element holds for all, if both go on alike.
             if p.len > 1 && p.step != q.step {
-                relations.push(self.compare_elements(element(p, 1), element(q, 1)));
+                rests_on.extend(self.elements(element(p, 1), element(q, 1))?);
             }
-            return None;
+            return Some(p.len);
         }
-        let len = p.len;
         // Where it depends on the own index, each element is looked at on the ranks of every index.
         let group = self.index_group(element(p, 0)).or_else(|| self.index_group(element(q, 0)));
         let ranks = group.map_or(1, |group| self.ranks(group, p.source, q.source).unwrap_or(1)).max(1);
-        let all = len.saturating_mul(i64::from(ranks)) <= ALL_ELEMENTS;
-        if t == 0 && !all {
-            relations.push(self.compare_large(p, q));
+        if p.len.saturating_mul(i64::from(ranks)) > ALL_ELEMENTS {
+            rests_on.push(self.whole_windows(p, q)?);
+            return Some(p.len);
         }
-        let step = match (unknown, all) {
-            (true, _) => ((len - t) / AT_ONCE).max(1),
-            (_, true) => 1,
-            _ => (len / (SAMPLES / i64::from(ranks)).max(AT_ONCE)).max(1),
-        };
-        let end = if unknown { len } else { t.saturating_add(AT_ONCE * step).min(len) };
-        while t < end {
+        let end = t.saturating_add(AT_ONCE).min(p.len);
+        for t in t..end {
             let (a, b) = (element(p, t), element(q, t));
             let (x, y) = self.resolve(a, 0).zip(self.resolve(b, 0)).unwrap_or((a, b));
-            let relation = self.compare_elements(x, y);
-            match relation {
-                Relation::Same => {}
-                relation if all => relations.push(relation),
-                // Samples can only prove a difference.
-                Relation::IfSame(pairs)
-                | Relation::Apart(pairs)
-                | Relation::Sample(pairs)
-                | Relation::Made { made_of: pairs, .. } => relations.push(Relation::Sample(pairs)),
-                Relation::Different => relations.push(Relation::Different),
-                Relation::Exchanged { .. } => relations.push(Relation::Sample(vec![Pair::Elements(x, y)])),
-                Relation::Perhaps(_) | Relation::Unmatched(_) | Relation::Unknown => {}
-            }
-            t += step;
+            rests_on.extend(self.elements(x, y)?);
         }
-        (t < len).then_some(t)
+        Some(end)
     }
 
-    /// Two pieces that are too large to be looked at element by element: windows of one layout are the same if what
-    /// they cover is.
-    pub(super) fn compare_large(&self, p: Piece, q: Piece) -> Relation {
+    /// Windows of one layout are the same if what they cover is.
+    fn whole_windows(&self, p: Piece, q: Piece) -> Option<Pair> {
         match (self.arena.get(p.source), self.arena.get(q.source)) {
             (Source::Window { content: c, layout: l }, Source::Window { content: d, layout: m })
                 if l == m && (p.offset, p.step, p.place) == (q.offset, q.step, q.place) =>
             {
-                Relation::Perhaps(vec![Pair::Values(c, d)])
+                Some(Pair::Values(c, d))
             }
-            _ => Relation::Unknown,
+            _ => None,
         }
     }
 }

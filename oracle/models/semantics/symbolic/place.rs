@@ -8,7 +8,7 @@
 
 use super::topology::Topology;
 use indexmap::IndexSet;
-use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
+use rustc_hash::{FxBuildHasher, FxHashMap};
 
 /// A process group of an arena.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -30,36 +30,6 @@ pub(super) struct Place {
     pub(super) scales: Box<[(GroupId, i64)]>,
 }
 
-/// A set of groups, as far as their ids are below 64; the others are never in it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) struct GroupSet(u64);
-
-impl GroupSet {
-    pub(super) const NONE: GroupSet = GroupSet(0);
-    pub(super) const ALL: GroupSet = GroupSet(u64::MAX);
-
-    fn of(group: GroupId) -> GroupSet {
-        GroupSet(1u64.checked_shl(group.0).unwrap_or(0))
-    }
-
-    /// The group, or all groups where its id is too large for a set.
-    pub(super) fn at_most(group: GroupId) -> GroupSet {
-        if group.0 < u64::BITS { GroupSet::of(group) } else { GroupSet::ALL }
-    }
-
-    pub(super) fn or(self, other: GroupSet) -> GroupSet {
-        GroupSet(self.0 | other.0)
-    }
-
-    pub(super) fn and(self, other: GroupSet) -> GroupSet {
-        GroupSet(self.0 & other.0)
-    }
-
-    pub(super) fn has(self, group: GroupId) -> bool {
-        self.and(GroupSet::of(group)) != GroupSet::NONE
-    }
-}
-
 /// Why a place cannot be written down.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum PlaceError {
@@ -77,10 +47,7 @@ pub(super) struct Places {
     topology: Topology,
     axes: FxHashMap<(GroupId, GroupId), bool>,
     inside: FxHashMap<(GroupId, GroupId), bool>,
-    beside: FxHashMap<GroupId, GroupSet>,
     moved: FxHashMap<(PlaceId, GroupId, u32), Result<(PlaceId, i64), PlaceError>>,
-    /// The own index in groups, in the graph of one rank: it is given for that rank, or fills a slot of its own.
-    pub(super) own: FxHashSet<(GroupId, u32)>,
 }
 
 impl Places {
@@ -93,9 +60,7 @@ impl Places {
             topology,
             axes: FxHashMap::default(),
             inside: FxHashMap::default(),
-            beside: FxHashMap::default(),
             moved: FxHashMap::default(),
-            own: FxHashSet::default(),
         }
     }
 
@@ -168,16 +133,6 @@ impl Places {
         let mut moves = place.moves.to_vec();
         moves.remove(at);
         self.intern(Place { moves: moves.into(), scales: place.scales })
-    }
-
-    /// Whether all groups that the places depend on, and `more`, are axes beside each other.
-    pub(super) fn are_axes(&mut self, places: &[PlaceId], more: &[GroupId]) -> bool {
-        let mut groups = more.to_vec();
-        for &place in places {
-            let place = self.get(place);
-            groups.extend(place.moves.iter().map(|&(g, _)| g).chain(place.scales.iter().map(|&(g, _)| g)));
-        }
-        groups.iter().all(|&g| groups.iter().all(|&h| g == h || self.axes(g, h)))
     }
 
     /// The place with its coefficients only.
@@ -267,52 +222,6 @@ impl Places {
         rest
     }
 
-    /// The groups that are axes beside a group.
-    pub(super) fn beside(&mut self, group: GroupId) -> GroupSet {
-        if let Some(&known) = self.beside.get(&group) {
-            return known;
-        }
-        // Later groups are in no set.
-        let all = (0..(self.groups.len() as u32).min(u64::BITS)).map(GroupId);
-        let found = all
-            .filter(|&other| self.axes(group, other))
-            .fold(GroupSet::NONE, |set, other| set.or(GroupSet::of(other)));
-        self.beside.insert(group, found);
-        found
-    }
-
-    /// The groups that a place depends on, or more.
-    pub(super) fn groups_of(&self, id: PlaceId) -> GroupSet {
-        let Place { moves, scales } = self.get(id);
-        let groups = moves.iter().map(|&(g, _)| g).chain(scales.iter().map(|&(g, _)| g));
-        groups.fold(GroupSet::NONE, |set, group| set.or(GroupSet::at_most(group)))
-    }
-
-    /// The set without the groups that lie inside `outer`.
-    pub(super) fn outside(&mut self, set: GroupSet, outer: GroupId) -> GroupSet {
-        let all = (0..u64::BITS).map(GroupId).filter(|&group| set.has(group));
-        all.filter(|&group| group.0 as usize >= self.groups.len() || !self.inside(group, outer))
-            .fold(GroupSet::NONE, |set, group| set.or(GroupSet::of(group)))
-    }
-
-    /// The groups along which the rank that a place leads to moves with the own rank.
-    pub(super) fn follows(&mut self, id: PlaceId) -> GroupSet {
-        let groups = self.get(id).moves.len();
-        (0..groups).fold(GroupSet::ALL, |set, i| {
-            let (group, _) = self.get(id).moves[i];
-            set.and(self.beside(group))
-        })
-    }
-
-    /// Whether two places, of axes only, always lead to ranks that differ along one of these groups, for some own
-    /// rank.
-    pub(super) fn part_along(&self, a: PlaceId, b: PlaceId, groups: GroupSet) -> bool {
-        let index = |place: &Place, group| place.moves.iter().find(|&&(g, _)| g == group).map(|&(_, i)| i);
-        let (a, b) = (self.get(a), self.get(b));
-        let mut all = a.moves.iter().chain(b.moves.iter());
-        all.any(|&(g, _)| groups.has(g) && index(a, g) != index(b, g))
-    }
-
     fn axes(&mut self, g: GroupId, h: GroupId) -> bool {
         let key = (g.min(h), g.max(h));
         if let Some(&known) = self.axes.get(&key) {
@@ -333,51 +242,6 @@ impl Places {
         let found = self.topology.inside(self.group_name(inner), self.group_name(outer));
         self.inside.insert((inner, outer), found);
         found
-    }
-
-    /// Whether every rank may have one index in both of two different groups. Groups of other ranks can have that too:
-    /// [0 1 | 2 3] and [0 3 | 2 1].
-    fn may_have_one_index(&mut self, g: GroupId, h: GroupId) -> bool {
-        !self.axes(g, h) && self.topology.may_have_one_index(self.group_name(g), self.group_name(h))
-    }
-
-    /// Whether two different places may still be one: more than one group is involved and how the groups lie to
-    /// each other is not known.
-    pub(super) fn may_be_equal(&mut self, a: PlaceId, b: PlaceId) -> bool {
-        let (one, other) = (self.get(a).clone(), self.get(b).clone());
-        let moved: Vec<GroupId> = one.moves.iter().chain(other.moves.iter()).map(|&(g, _)| g).collect();
-        if moved.iter().any(|&g| moved.iter().any(|&h| g != h && !self.axes(g, h))) {
-            return true;
-        }
-        let only = |place: &Place, than: &Place| -> Vec<GroupId> {
-            place.scales.iter().filter(|scale| !than.scales.contains(scale)).map(|&(g, _)| g).collect()
-        };
-        match (&only(&one, &other)[..], &only(&other, &one)[..]) {
-            // Indices count from 0 without gaps, so that multiples of them are the same only if they are themselves.
-            (&[g], &[h]) => g != h && self.may_have_one_index(g, h),
-            (some, more) => {
-                let scaled = [some, more].concat();
-                scaled.iter().any(|&g| scaled.iter().any(|&h| g != h && !self.axes(g, h)))
-            }
-        }
-    }
-
-    /// The offset at which the own rank finds what lies at a place and an offset, where that is itself and the graph says which
-    /// one it is.
-    pub(super) fn at_home(&self, place: PlaceId, offset: i64) -> Option<i64> {
-        let Place { moves, scales } = self.get(place);
-        if self.own.is_empty() || !moves.iter().all(|to| self.own.contains(to)) {
-            return None;
-        }
-        scales.iter().try_fold(offset, |offset, &(group, scale)| {
-            let (_, index) = self.own.iter().find(|(own, _)| *own == group)?;
-            offset.checked_add(scale.checked_mul(i64::from(*index))?)
-        })
-    }
-
-    /// Whether two places differ in how the offset depends on the own index.
-    pub(super) fn scales_differ(&self, a: PlaceId, b: PlaceId) -> bool {
-        self.get(a).scales != self.get(b).scales
     }
 }
 
@@ -408,7 +272,6 @@ mod tests {
         assert_eq!(p.moved(both, g, 1).unwrap().0, both);
         let (h5, _) = p.moved(HERE, h, 5).unwrap();
         assert_eq!(p.moved(h5, g, 2).unwrap().0, both);
-        assert!(!p.may_be_equal(one, both));
     }
 
     #[test]
@@ -420,7 +283,6 @@ mod tests {
         let (near, _) = p.moved(HERE, axis, 3).unwrap();
         let (both, _) = p.moved(near, whole, 9).unwrap();
         assert_eq!(*p.get(both).moves, [(whole, 9), (axis, 3)]);
-        assert!(p.may_be_equal(far, both));
     }
 
     #[test]

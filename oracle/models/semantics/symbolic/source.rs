@@ -73,13 +73,10 @@ impl Traits {
     pub(super) const POISON: Traits = Traits(1);
     /// Holds memory that a collective in flight will write.
     pub(super) const IN_FLIGHT: Traits = Traits(2);
-    /// Rests on an assumption (an unknown operator, a symbolic size, movement that is not followed), so that a
-    /// difference proves nothing.
-    pub(super) const ASSUMED: Traits = Traits(4);
     /// Every element on every rank is the same.
-    pub(super) const UNIFORM: Traits = Traits(8);
+    pub(super) const UNIFORM: Traits = Traits(4);
     /// Shows a window, at whatever depth, be it on some ranks only.
-    pub(super) const WINDOW: Traits = Traits(16);
+    pub(super) const WINDOW: Traits = Traits(8);
 
     /// Whether it has all of `other`.
     pub(super) fn has(self, other: Traits) -> bool {

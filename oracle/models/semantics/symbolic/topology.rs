@@ -130,15 +130,6 @@ impl Topology {
         }
     }
 
-    /// Whether every rank may have one index in both groups; without rank lists groups of one size may. A group that
-    /// the world does not know is another one than those that it knows.
-    pub(super) fn may_have_one_index(&self, g: &str, h: &str) -> bool {
-        let (Some((_, one)), Some((_, other))) = (self.find(g), self.find(h)) else { return false };
-        let ranks = one.position.len().max(other.position.len()) as u32;
-        let known = !one.position.is_empty() && !other.position.is_empty();
-        one.size == other.size && (!known || (0..ranks).all(|rank| one.at(rank).1 == other.at(rank).1))
-    }
-
     /// Whether every instance of `inner` lies in one instance of `outer`. A group lies inside itself.
     pub(super) fn inside(&self, inner: &str, outer: &str) -> bool {
         if inner == outer {
@@ -216,7 +207,6 @@ mod tests {
         assert!(t.inside("dp", "all") && t.inside("tp", "all") && t.inside("tp", "tp"));
         assert!(!t.inside("all", "tp") && !t.inside("dp", "tp"));
         assert!(t.inside("odd", "dp") && !t.axes("odd", "dp"));
-        assert!(!t.may_have_one_index("odd", "dp") && t.may_have_one_index("dp", "dp"));
         assert!(!t.axes("dp", "nowhere") && t.size("nowhere").is_none());
     }
 

@@ -5,7 +5,6 @@
 use super::GroupId;
 use super::arena::{Arena, NOTHING};
 use super::cast::{is_one, keeps_of, stand_in};
-use super::dependence::ANOTHER_GRAPH;
 use super::key::{Tag, Words};
 use super::place::{HERE, PlaceError};
 use super::reason::Reason;
@@ -366,7 +365,7 @@ impl Arena {
     /// What other ranks hold, each by a graph of its own, where this one holds `value`: nothing is known of it.
     pub(super) fn of_another_graph(&mut self, value: ValueId) -> ValueId {
         let mut words = Words::default();
-        let name = self.symbol(ANOTHER_GRAPH);
+        let name = self.symbol("another graph");
         words.symbol(Tag::Target, name);
         words.tensor(value, Dtype::U8, &[]);
         self.opaque_movement(&words, self.len(value), &[value])
@@ -376,8 +375,8 @@ impl Arena {
     pub(super) fn opaque_movement(&mut self, words: &Words, len: i64, inputs: &[ValueId]) -> ValueId {
         let key = self.key(words);
         let held = Traits::POISON.and(Traits::IN_FLIGHT);
-        let held = inputs.iter().fold(Traits::ASSUMED, |t, &v| t.and(self.traits(v).shared(held)));
-        let source = self.source_of(Source::Opaque { key, output: 0 }, None, held);
+        let held = inputs.iter().fold(Traits::default(), |t, &v| t.and(self.traits(v).shared(held)));
+        let source = self.source_with(Source::Opaque { key, output: 0 }, None, held);
         self.all_of(source, len)
     }
 

@@ -10,7 +10,6 @@ use super::key::Tag;
 use super::layout;
 use super::machine::{Machine, Reading, Stop};
 use super::reason::Reason;
-use super::source::Traits;
 use crate::graph::Value;
 use crate::ops::View;
 use crate::ops::shape::{self, Given, NoWindow, Size, Sizes, Viewed, Window};
@@ -170,7 +169,7 @@ impl Machine<'_, '_> {
         let key = self.take_key();
         let origin = self.name_symbol(self.node);
         let source = super::source::Source::Opaque { key, output: 0 };
-        let source = self.arena.source_of(source, Some(origin), Traits::default());
+        let source = self.arena.source_of(source, origin);
         let count = self.arena.len(value);
         let value = self.arena.all_of(source, count);
         let strides = self.eval.strides(base).to_vec();

@@ -5,7 +5,6 @@ use super::compose::Origin;
 use super::evidence::PartitionEvidence;
 use crate::analysis::storages::{Mode, Storages};
 use crate::graph::{NodeId, Op};
-use crate::rules::values::ValueResult;
 use crate::rules::{AnalyzedGraph, Code, Reason, aliases};
 
 /// Outputs of the parts share what those of the joint graph share, by the schemas: partitioners merge equal
@@ -68,20 +67,8 @@ fn left_between(evidence: &PartitionEvidence) -> Option<String> {
     })
 }
 
-/// For each node of a part whether it takes, or what it takes is computed from, a node that the joint graph does not
-/// have.
-fn rest_on_added(part: &AnalyzedGraph, twins: &[Option<NodeId>]) -> Vec<bool> {
-    let mut rests = vec![false; part.graph.len()];
-    for id in part.graph.ids() {
-        let is_added = |input: NodeId| input < id && (rests[input.index()] || twins[input.index()].is_none());
-        rests[id.index()] = part.graph.inputs(id).into_iter().any(is_added);
-    }
-    rests
-}
-
-/// What backward computes again is what forward computed. Other terms may be equal values: where the parts are known to
-/// compute what the joint graph does, they are; where it is not known, nodes that only the parts have (a copy, a cast,
-/// two negations) may make up for the difference, wherever they stand before it.
+/// What backward computes again is what forward computed. Other terms may be equal values (a copy, a cast, two negations):
+/// they convict where a run shows that the parts compute something else than the joint graph does.
 pub(super) fn recompute_terms_equal(evidence: &PartitionEvidence) -> Checked {
     const RULE: &str = "partition/recompute-terms-equal";
     let (Some((joint, composed)), Ok(composition)) = (evidence.terms(), evidence.composition.as_ref()) else {
@@ -92,9 +79,6 @@ pub(super) fn recompute_terms_equal(evidence: &PartitionEvidence) -> Checked {
     if values.is_proved_equal() || values.known() == Some(true) {
         return Checked::Findings(findings);
     }
-    let differs = matches!(values.compared.proof(), Some(ValueResult::Different(_)));
-    let of_forward = rest_on_added(&evidence.forward, &evidence.of_forward);
-    let of_backward = rest_on_added(&evidence.backward, &evidence.of_backward);
     let side = &evidence.joint;
     for (id, forward, backward) in evidence.recomputed() {
         // A second draw has a rule of its own, and so have effects.
@@ -125,8 +109,7 @@ pub(super) fn recompute_terms_equal(evidence: &PartitionEvidence) -> Checked {
         if inherited || same_as_joint {
             continue;
         }
-        let is_added = of_forward[forward.index()] || of_backward[backward.index()];
-        if values.compared.witness == Some(false) || !differs && is_added {
+        if values.compared.witness != Some(true) {
             doubts.push(format!(
                 "{name} is recomputed in another way; whether it is the same value is not known"
             ));

@@ -13,6 +13,7 @@
 use super::super::{AnalyzedGraph, Evidence, Policies, RankGraph, proved, values};
 use super::compose::{Composition, Draw};
 use super::evidence::PartitionEvidence;
+use super::terms::TermsOf;
 use crate::analysis::draws::order_of_filling;
 use crate::graph::Transcriber;
 use crate::graph::{Dim, Dtype, Graph, Node, NodeId, Op, Out, Tensor, Value};
@@ -20,6 +21,7 @@ use crate::ops::{DRAWN_FROM_AN_INPUT, Ops};
 use crate::rules::values::{CANNOT_BE_EXECUTED, ValueEvidence, ValueResult};
 use crate::rules::{Checked, Code, Evaluators, Finding, Reason};
 use crate::words;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 const RULE: &str = "partition/semantics-equal";
@@ -148,6 +150,14 @@ fn structure(evidence: &PartitionEvidence) -> Option<Result<String, Reason>> {
     }
     if joint.written != composed.written {
         return computed_otherwise("what is written to inputs comes about in another way".into());
+    }
+    let acts = |side: &AnalyzedGraph, terms: &TermsOf| -> BTreeSet<_> {
+        let acts = |id: &NodeId| side.ops.call(side.graph, *id).is_some_and(|info| info.acts());
+        side.graph.ids().filter(acts).map(|id| terms.of[id.index()]).collect()
+    };
+    let side = evidence.composed.as_deref()?;
+    if acts(&evidence.joint, joint) != acts(side, composed) {
+        return computed_otherwise("an effect takes other values".into());
     }
     Some(Ok(format!(
         "equal by structure: {}, {}",

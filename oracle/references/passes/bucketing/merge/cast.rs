@@ -78,28 +78,8 @@ fn embeds(from: Dtype, to: Dtype) -> bool {
     if from == to {
         return true;
     }
-    /// Significant bits, and the range as a power of two.
-    fn precision(dtype: Dtype) -> (u32, u32) {
-        match dtype {
-            Dtype::F64 | Dtype::C128 => (53, 1023),
-            Dtype::F32 | Dtype::C64 => (24, 127),
-            Dtype::BF16 => (8, 127),
-            Dtype::F16 => (11, 15),
-            Dtype::F8E5M2 => (3, 15),
-            Dtype::F8E4M3 => (4, 8),
-            Dtype::I64 => (63, 63),
-            Dtype::I32 => (31, 31),
-            Dtype::I16 => (15, 15),
-            Dtype::I8 => (7, 7),
-            Dtype::U64 => (64, 64),
-            Dtype::U32 => (32, 32),
-            Dtype::U16 => (16, 16),
-            Dtype::U8 => (8, 8),
-            Dtype::Bool => (1, 1),
-        }
-    }
     let fits = || {
-        let ((bits, range), (to_bits, to_range)) = (precision(from), precision(to));
+        let ((bits, range), (to_bits, to_range)) = (from.precision(), to.precision());
         bits <= to_bits && range <= to_range
     };
     let unsigned = |dtype: Dtype| matches!(dtype, Dtype::U8 | Dtype::U16 | Dtype::U32 | Dtype::U64);
