@@ -189,6 +189,16 @@ impl<'p, 'g> Ways<'p, 'g> {
         self.uncertain(&self.to(place), &[]).is_empty()
     }
 
+    /// Whether random numbers are drawn on the way to a place. Which draw of one graph is which of the other is another
+    /// matter.
+    pub(super) fn draws_at_random(&self, place: &Place) -> bool {
+        let is_random = |node: &NodeId| {
+            let info = self.program.steps.get(node.index()).and_then(|step| step.info);
+            info.is_some_and(|info| info.is_random() || info.is_given_its_draw())
+        };
+        self.to(place).iter().any(is_random)
+    }
+
     /// Some nodes and all that they depend on, in list order.
     fn behind(&self, mut open: Vec<NodeId>) -> Vec<NodeId> {
         let graph = self.program.graph;

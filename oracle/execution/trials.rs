@@ -487,7 +487,8 @@ impl<'a> Pair<'a> {
                 })
             })
         };
-        (0..2).any(|side| ways[side].computes(place) && moves(side).is_some())
+        ways.iter().all(|way| !way.draws_at_random(place))
+            && (0..2).any(|side| ways[side].computes(place) && moves(side).is_some())
     }
 
     /// Why an equality of numbers or terms says nothing.
