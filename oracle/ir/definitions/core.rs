@@ -259,8 +259,8 @@ impl Writer<'_> {
             "where" | "slice" | "gather" | "take" | "index_put" | "full" => 3,
             "pad" | "scatter" | "scatter_add" => 4,
             "range" | "zip" | "min" | "max" => 0,
-            "sum" | "prod" | "amax" | "amin" | "argmax" | "axes" | "size" | "cast" | "down" | "number"
-            | "pow" | "maximum" | "minimum" | "matmul" | "view" | "permute" | "expand" | "cat" | "index"
+            "sum" | "prod" | "amax" | "amin" | "axes" | "size" | "cast" | "down" | "number" | "pow"
+            | "maximum" | "minimum" | "matmul" | "view" | "permute" | "expand" | "cat" | "index"
             | "promote" | "npow" | "ints" | "find" | "split" | "atan2" => 2,
             _ => 1,
         };
@@ -466,7 +466,6 @@ impl Writer<'_> {
                 }
                 Ok(product)
             }
-            "argmax" => self.on("aten.argmax.default", x, &[Value::Int(int(&args[1])?), Value::Bool(true)]),
             "matmul" => {
                 let ranks = (self.sizes_of(x)?.len(), self.sizes_of(&args[1])?.len());
                 let target = match ranks {
