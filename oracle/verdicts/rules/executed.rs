@@ -255,8 +255,8 @@ pub(super) fn differences_at_small_sizes(
         }
         let at = of_graphs(evidence, &small.graphs)?;
         let own = || {
-            if evidence.policies.allowed.numerics >= Numerics::Reassociation {
-                is_apart(&at, limit)?;
+            if evidence.policies.allowed.numerics >= Numerics::Reassociation && !is_apart(&at, limit) {
+                return None;
             }
             let found = execute(&at, limit, question);
             let parted = found.parted(&at, all);
@@ -357,8 +357,8 @@ pub(super) fn differences_by_definitions(evidence: &Evidence, limit: u64) -> Opt
     let Prepared { before, after, world } = &prepared;
     let pair = Pair { before, after, world, options: &options(&written, limit) };
     let answers = pair.stable_differences(tolerance.unwrap_or(0.0))?;
-    if allowed.numerics >= Numerics::Reassociation {
-        is_apart(&written, limit)?;
+    if allowed.numerics >= Numerics::Reassociation && !is_apart(&written, limit) {
+        return None;
     }
     let mut found = values_of(prepared.answer(&written, &answers, &answers.numbers))?;
     // A call that a definition makes has no name in the graphs that were given.
@@ -374,10 +374,11 @@ pub(super) fn differences_by_definitions(evidence: &Evidence, limit: u64) -> Opt
     Some(found)
 }
 
-/// Whether numbers in double precision are apart by the laws of the level that is allowed.
-fn is_apart(evidence: &Evidence, limit: u64) -> Option<()> {
-    let level = evidence.policies.allowed.numerics;
-    likeness(evidence, limit, level, Asked::Answer).filter(|(found, _)| found.alike == Alike::Apart).map(drop)
+/// Whether both graphs are apart by the laws of the level that is allowed. What the laws of real functions tell apart none of
+/// sums, products and quotients makes equal.
+pub(super) fn is_apart(evidence: &Evidence, limit: u64) -> bool {
+    let level = evidence.policies.allowed.numerics.max(Numerics::Contraction);
+    likeness(evidence, limit, level, Asked::Answer).is_some_and(|(found, _)| found.alike == Alike::Apart)
 }
 
 /// The values that differ.

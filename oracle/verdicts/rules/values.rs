@@ -440,11 +440,17 @@ impl Evidence<'_> {
             }
             (Numerics::Approximate, _) | (_, Alike::Apart) => return None,
             // What another level allows this one does not.
-            (Numerics::Reassociation, Alike::Open(_)) if self.holds_by(limit, Numerics::Contraction) => {
+            (Numerics::Reassociation, Alike::Open(why)) if self.holds_by(limit, Numerics::Contraction) => {
                 self.values.would = Some(Numerics::Contraction);
-                return None;
+                // What is defined in real numbers alone has no numbers here that differ.
+                if executed::written(self, true).is_none() {
+                    return None;
+                }
+                (Code::Rounding, false, format!("values differ, and {why}"))
             }
-            (Numerics::Reassociation, Alike::Open(_)) if self.holds_by(limit, Numerics::Precision) => {
+            (Numerics::Reassociation, Alike::Open(_))
+                if self.holds_by(limit, Numerics::Precision) || executed::is_apart(self, limit) =>
+            {
                 return None;
             }
             (Numerics::Precision, _) if found.in_own > tolerance => return None,
