@@ -247,7 +247,9 @@ impl<'a> Cut<'a> {
         let used: FxHashSet<String> = constants.map(|id| self.into.target(id).to_string()).collect();
         self.into.subgraphs.retain(|(name, _)| used.contains(name));
         for edge in &self.from.ordering {
+            // What is given is there before anything runs.
             if let (Some(before), Some(after)) = (self.ids[edge.before.index()], self.ids[edge.after.index()])
+                && self.into.node(after).op != Op::Placeholder
             {
                 self.into.ordering.push(OrderingEdge { before, after });
             }
