@@ -208,9 +208,8 @@ impl ValueEvidence {
         this
     }
 
-    /// Takes a proof that both graphs differ, or that it is not known, for one that they are equal.
+    /// Takes a proof that does not know whether both graphs are equal for one that they are.
     fn take_for_equal(&mut self, result: &mut ValueResult, why: Reason) {
-        result.excuse_values(why.clone());
         if matches!(result, ValueResult::Unknown(_)) {
             *result = ValueResult::Equal(why.message.clone());
         }
@@ -311,6 +310,8 @@ impl ValueEvidence {
                 }
                 if let Some(folded) = Folded::new(evidence) {
                     evidence.values.results.iter_mut().for_each(|(_, result)| folded.excuse(result));
+                    evidence.values.witness = evidence.values.found_by_execution();
+                    evidence.values.wrong.retain(|_| evidence.values.witness == Some(true));
                 }
             }
         }
