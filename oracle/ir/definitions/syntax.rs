@@ -3,12 +3,13 @@
 //! ```text
 //! file = { "#" comment | def | op }
 //! def  = "def" NAME "(" names ")" ( ":" expr | NEWLINE body )     a helper
-//! op   = "op" TARGET { TARGET } NEWLINE ["contraction" { TARGET }] body
+//! op   = "op" TARGET { TARGET } NEWLINE ["contraction" { TARGET }] ["ieee"] body
 //! body = { NAME "=" expr | "for" NAME "in" expr ":" body | "only" expr | "exact" expr | "return" expr }
 //! ```
 //!
 //! Bodies are indented by two spaces. Where what follows `only` is not true, the body says nothing of the call. `contraction` names the targets (all of the block, where it names none) whose kernels
-//! round elsewhere than the body does.
+//! round elsewhere than the body does. `ieee` says that each element is one operation that IEEE 754 rounds correctly: then
+//! every device rounds it alike.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::iter::Peekable;
@@ -133,6 +134,10 @@ impl Definitions {
                         }
                         _ => None,
                     };
+                    let is_one_operation = matches!(rows.peek(), Some((_, 2, "ieee")));
+                    if is_one_operation {
+                        rows.take(2);
+                    }
                     for target in targets.split(' ') {
                         let is_exact =
                             inexact.as_ref().is_some_and(|of| !of.is_empty() && !of.contains(&target));
@@ -140,7 +145,7 @@ impl Definitions {
                         let definition = Definition {
                             is_exact,
                             may_be_exact: false,
-                            rounds: false,
+                            rounds: !is_one_operation,
                             body: file.bodies.len(),
                         };
                         file.operators.insert(target.to_string(), definition);
@@ -181,7 +186,7 @@ impl Definitions {
         }
         for definition in self.operators.values_mut() {
             let body = &self.bodies[definition.body];
-            definition.rounds = rounds(body, &helpers);
+            definition.rounds &= rounds(body, &helpers);
             definition.may_be_exact = body.iter().any(|statement| matches!(statement, Statement::Exact(_)));
         }
         self
