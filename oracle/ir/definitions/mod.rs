@@ -61,7 +61,7 @@ pub fn defined_calls(graph: &Graph) -> Vec<(NodeId, bool)> {
 }
 
 /// Whether a call gives the bits of its definition; `None` where it has none. Other devices than the CPU were not asked:
-/// there only what is moved, chosen or an integer is the same.
+/// there only what is moved, chosen, an integer or one operation of another operator is the same.
 fn is_exact(graph: &Graph, id: NodeId) -> Option<bool> {
     is_exact_if(graph, id, |definition| definition.is_exact)
 }

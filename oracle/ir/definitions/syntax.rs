@@ -3,13 +3,13 @@
 //! ```text
 //! file = { "#" comment | def | op }
 //! def  = "def" NAME "(" names ")" ( ":" expr | NEWLINE body )     a helper
-//! op   = "op" TARGET { TARGET } NEWLINE ["contraction" { TARGET }] ["ieee"] body
+//! op   = "op" TARGET { TARGET } NEWLINE ["contraction" { TARGET }] ["once"] body
 //! body = { NAME "=" expr | "for" NAME "in" expr ":" body | "only" expr | "exact" expr | "return" expr }
 //! ```
 //!
 //! Bodies are indented by two spaces. Where what follows `only` is not true, the body says nothing of the call. `contraction` names the targets (all of the block, where it names none) whose kernels
-//! round elsewhere than the body does. `ieee` says that each element is one operation that IEEE 754 rounds correctly: then
-//! every device rounds it alike.
+//! round elsewhere than the body does. `once` says that each element is one operation of another operator, which every
+//! device rounds as that operator does.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::iter::Peekable;
@@ -134,7 +134,7 @@ impl Definitions {
                         }
                         _ => None,
                     };
-                    let is_one_operation = matches!(rows.peek(), Some((_, 2, "ieee")));
+                    let is_one_operation = matches!(rows.peek(), Some((_, 2, "once")));
                     if is_one_operation {
                         rows.take(2);
                     }
