@@ -88,7 +88,19 @@ pub fn view(call: &mut Call, view: View) -> Fit<Value> {
             let same = call.recorded_one()?.iter().zip(&source.axes).all(|(&n, &axis)| call.size(axis) == n);
             if same { Ok(Value::Tensor(Shape::new(source.axes))) } else { Err(NO_RULE) }
         }
-        View::AsStrided | View::Diagonal | View::Unfold => Err(NO_RULE),
+        // Of a square: both dimensions have one size, and so has the diagonal.
+        View::Diagonal => {
+            let (one, other) = (call.dim("dim1", rank)?, call.dim("dim2", rank)?);
+            let axis = source.axes[one];
+            if call.int("offset")? != 0 || one == other || call.size(axis) != call.size(source.axes[other]) {
+                return Err(NO_RULE);
+            }
+            call.same(&[axis], &[source.axes[other]])?;
+            let mut axes = without(&without(&source.axes, one.max(other)), one.min(other));
+            axes.push(axis);
+            Ok(Value::Tensor(Shape { axes, count: source.count }))
+        }
+        View::AsStrided | View::Unfold => Err(NO_RULE),
     }
 }
 

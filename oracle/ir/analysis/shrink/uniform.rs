@@ -286,6 +286,8 @@ impl Survey<'_> {
     fn live(&mut self, id: NodeId, info: &OpInfo, inputs: &[&Live], lives: &[Live]) -> Option<Live> {
         let rank = self.rank(id);
         match info.kind {
+            // Which elements lie on it depends on two dimensions at once.
+            Kind::View(View::Diagonal) => None,
             Kind::View(view) => Some(self.shown(id, view, inputs)),
             Kind::Move(movement) => self.moved(id, info, movement, inputs),
             Kind::Cast => {
