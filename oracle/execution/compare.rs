@@ -237,12 +237,12 @@ fn same<'a>(inputs: &'a [FinalInput], i: usize, like: &FinalInput) -> Option<&'a
 fn sides(run: &Run, before: Option<&Leaf>, after: Option<&Leaf>) -> Option<Aspect> {
     match (before, after) {
         (Some(Leaf::Tensor(a)), Some(Leaf::Tensor(b))) => tensors(run, a, b),
-        (Some(Leaf::Number(a)), Some(Leaf::Number(b))) => (a.key() != b.key()).then(|| Aspect::Value {
-            index: Vec::new(),
-            before: format!("{a:?}"),
-            after: format!("{b:?}"),
-            count: 1,
-        }),
+        // What Python takes for equal, `2` and `2.0`, is another number for who takes it.
+        (Some(Leaf::Number(a)), Some(Leaf::Number(b))) => {
+            let differs = a.key() != b.key() || std::mem::discriminant(a) != std::mem::discriminant(b);
+            let (before, after) = (format!("{a:?}"), format!("{b:?}"));
+            differs.then_some(Aspect::Value { index: Vec::new(), before, after, count: 1 })
+        }
         _ if before == after => None,
         _ => Some(Aspect::Existence { before: before.map(word), after: after.map(word) }),
     }

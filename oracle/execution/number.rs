@@ -80,13 +80,11 @@ impl Number {
         }
     }
 
-    /// A hash of the number. Numbers that Python takes for equal have equal hashes.
+    /// A hash of the number. Numbers that Python takes for equal have equal hashes, but for zeros of either sign.
     pub fn key(self) -> u64 {
         match self {
             Number::Int(n) if n as f64 as i64 != n => mix(0x6269, n as u64),
-            Number::Bool(_) | Number::Int(_) | Number::Float(_) => {
-                mix(0x6E75, (self.float() + 0.0).to_bits())
-            }
+            Number::Bool(_) | Number::Int(_) | Number::Float(_) => mix(0x6E75, self.float().to_bits()),
             Number::Complex(x, y) => mix(mix(0x6370, x.to_bits()), y.to_bits()),
             Number::Term(term) => mix(0x7465, term),
         }
@@ -99,7 +97,9 @@ impl Number {
         }
         if operands.iter().any(|n| matches!(n, Number::Term(_))) {
             let start = mix(0x6F70, op as u64);
-            return Ok(Number::Term(operands.iter().fold(start, |key, n| mix(key, n.key()))));
+            // A float makes the result one.
+            let key = |n: &Number| mix(n.key(), u64::from(matches!(n, Number::Float(_))));
+            return Ok(Number::Term(operands.iter().fold(start, |all, n| mix(all, key(n)))));
         }
         match (op, operands) {
             (Op::Sum, numbers) => {

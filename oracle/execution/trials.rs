@@ -52,7 +52,7 @@ use super::domain::Domain;
 use super::doubt::{Cells, Doubt, Doubtful, Unmoved};
 use super::fingerprint::{Alike, Fingerprints, part};
 use super::numerics::Numerics;
-use super::program::{Action, Program};
+use super::program::{Action, Input, Program};
 use super::provenance::Provenance;
 use super::run::{Failure, Given, Leaf, Options, Run, TensorValue, inputs, run};
 use super::smooth::views_by_record;
@@ -444,7 +444,7 @@ impl<'a> Pair<'a> {
                 None => [None, None],
             };
             if let Some(why) = Ways::excuse([one, other], runs, &place, question.open)
-                && !self.depends_on_another_input(rank, &place, [one, other], [before, after])
+                && !self.depends_on_another_input(rank, &place, [one, other])
             {
                 excused.push(Excuse { rank, place, why, by_rounding: false });
             }
@@ -454,8 +454,9 @@ impl<'a> Pair<'a> {
 
     /// Whether one graph computes what lies at a place, and makes it of an input on which the other graph's value there does
     /// not depend: drawn anew, that input moves it. So they differ whatever the calls give that are not computed.
-    fn depends_on_another_input(&self, rank: u32, place: &Place, ways: [&Ways; 2], runs: [&Run; 2]) -> bool {
+    fn depends_on_another_input(&self, rank: u32, place: &Place, ways: [&Ways; 2]) -> bool {
         let programs = [self.before, self.after];
+        let domain = Concrete::of_trial(0);
         let is_known = |program: &Program| {
             !program.steps.iter().any(|step| matches!(step.action, Action::Call(Kind::Unknown)))
         };
@@ -465,6 +466,7 @@ impl<'a> Pair<'a> {
         }
         let moves = |side: usize| {
             let program = &programs[side][0];
+            let base = run(programs[side], self.world, &domain, self.options).ok()?;
             let names = |side: usize| -> BTreeSet<&str> {
                 let inputs = ways[side].inputs_to(place);
                 inputs.iter().map(|&index| &*programs[side][0].inputs[index as usize].name).collect()
@@ -473,16 +475,17 @@ impl<'a> Pair<'a> {
             let others = inputs(program, rank, &Concrete::of_trial(1), self.options).ok()?;
             names(side).into_iter().filter(|name| !of_other.contains(name)).find(|name| {
                 let other = others.iter().find(|input| input.name == **name);
-                let Some(Leaf::Tensor(TensorValue { cells, alias_of: None, .. })) =
-                    other.map(|input| &input.value)
-                else {
+                let Some(Leaf::Tensor(TensorValue { cells, .. })) = other.map(|input| &input.value) else {
                     return false;
                 };
+                if [before, after].into_iter().any(|program| shares_memory(program, name)) {
+                    return false;
+                }
                 let given = Given { name: name.to_string(), rank: Some(rank), cells: cells.clone() };
                 let options = Options { given: vec![given], ..self.options.clone() };
-                let moved = run(programs[side], self.world, &Concrete::of_trial(0), &options);
+                let moved = run(programs[side], self.world, &domain, &options);
                 moved.is_ok_and(|moved| {
-                    let all = compare(runs[side], &moved);
+                    let all = compare(&base, &moved);
                     all.iter().any(|one| (one.rank, &one.place) == (rank, place))
                 })
             })
@@ -645,6 +648,13 @@ impl<'a> Pair<'a> {
             _ => Found::Unmoved(trials, doubt.unmoved()),
         }
     }
+}
+
+/// Whether an input shares its storage with another one.
+fn shares_memory(program: &Program, name: &str) -> bool {
+    let storage = |input: &Input| program.graph.tensor_of(input.node).and_then(|tensor| tensor.storage);
+    let own = program.inputs.iter().find(|input| input.name == name).and_then(storage);
+    own.is_some() && program.inputs.iter().any(|input| input.name != name && storage(input) == own)
 }
 
 /// A node whose size is symbolic, or an input that is a symbolic number.

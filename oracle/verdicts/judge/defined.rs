@@ -7,7 +7,10 @@ use super::candidate::Outcome;
 use super::{CannotJudge, Judgement, Verdict};
 use crate::definitions::{defined_calls, written_out};
 use crate::graph::{DtypeClass, Graph};
-use crate::rules::{Code, Reason, decides_by_roundings};
+use crate::rules::{Code, Finding, Reason, decides_by_roundings};
+
+/// Rules about what calls are given and what is recorded of them: they are asked of the graphs as they were given.
+const OF_CALLS: [&str; 3] = ["rewrite/well-formed", "rewrite/metadata", "partition/metadata-true"];
 
 /// The judgement that counts, of graphs that are not sound as they were given: that one, or that of the graphs with calls
 /// written out. `allows`: floats may be rounded otherwise; `judged` judges graphs.
@@ -29,7 +32,15 @@ pub(super) fn by_definitions(
     // nobody.
     let come_near = |reasons: &[Reason]| rounds && reasons.iter().any(|reason| reason.code == Code::Rounding);
     let is_wrong = matches!(judgement.verdict, Verdict::Violated(_));
+    // A definition takes arguments that the operator does not, and has records of its own.
+    let is_of_calls = match &judgement.verdict {
+        Verdict::Violated(found) => {
+            found.iter().flat_map(Finding::all).any(|one| OF_CALLS.contains(&one.rule))
+        }
+        _ => false,
+    };
     let stays = match &defined.verdict {
+        _ if is_of_calls => true,
         Verdict::Violated(_) => is_wrong || rounds && graphs().any(holds_small_floats),
         Verdict::Undecided(reasons) => is_wrong && !come_near(reasons),
         _ => false,

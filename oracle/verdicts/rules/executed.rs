@@ -113,9 +113,10 @@ impl Found {
 pub(super) fn execute(evidence: &Evidence, limit: u64, question: Question) -> Found {
     let world = evidence.before.graph.world.assume_mesh();
     let is_alone = evidence.ranks.len() < 2 && world.as_ref().is_some_and(|world| world.ranks > Some(1));
-    let others = world.filter(|_| is_alone && bakes_rank(evidence));
-    if let Some(graphs) = others.and_then(|world| own_index::on_each_rank(&evidence.after, &world)) {
-        return on_ranks_not_given(evidence.on_ranks(&graphs), limit, question);
+    let others = world.filter(|_| is_alone && question.open && bakes_rank(evidence));
+    let others = others.and_then(|world| own_index::on_each_rank(&evidence.before, &evidence.after, &world));
+    if let Some((graphs, own)) = others {
+        return on_ranks_not_given(evidence.on_ranks(&graphs), &own, limit, question);
     }
     let prepared = match Prepared::new(evidence) {
         Ok(prepared) => prepared,
@@ -158,11 +159,19 @@ pub(super) fn execute(evidence: &Evidence, limit: u64, question: Question) -> Fo
 }
 
 /// What executions say where all ranks run the graph of one with their own index.
-fn on_ranks_not_given(evidence: Evidence, limit: u64, question: Question) -> Found {
+fn on_ranks_not_given(evidence: Evidence, own: &[u32], limit: u64, question: Question) -> Found {
     let mut found = execute(&evidence, limit, question);
+    // What else follows from the own index is right on the own rank alone.
+    let differs_here = found.runs.as_ref().is_none_or(|(before, after)| {
+        semantics::compare(before, after).iter().any(|difference| own.contains(&difference.rank))
+    });
     found.premise = " where the other ranks run this graph with their own index";
     for (_, result) in &mut found.results {
         match result {
+            ValueResult::Different(_) if !differs_here => {
+                let why = "the graphs of the other ranks were not given, and on its own rank nothing differs";
+                *result = ValueResult::Unknown(Code::RanksNotGiven.because(why));
+            }
             ValueResult::Different(all) => all.iter_mut().for_each(|one| one.title += found.premise),
             ValueResult::Equal(what) => {
                 let why = format!(
@@ -250,7 +259,7 @@ pub(super) fn differences_at_small_sizes(
     let graphs = graphs(evidence).filter(|graphs| !are_unrolled(graphs))?;
     let may_make_up = may_make_up_for_sizes(&graphs);
     let differences = |small: &Small| {
-        if may_make_up && !(small.is_uniform && small.is_free_of_sizes) {
+        if small.sizes.is_empty() || may_make_up && !(small.is_uniform && small.is_free_of_sizes) {
             return None;
         }
         let at = of_graphs(evidence, &small.graphs)?;

@@ -3,81 +3,168 @@
 //! A rank's index stands in its graph where it gathers into a buffer that holds its input: the slot of the input, cut out
 //! of the buffer; and where an operator that packs a bucket is told which slot to fill. Where the graphs of the other ranks
 //! were not given, they are taken to be this one, with the index of their own rank there. Then all ranks can be executed,
-//! and what differs is a fault of this graph, unless a pass made something else for the others.
+//! and what differs on the own rank is a fault of this graph, unless a pass made something else for the others.
 //!
-//! What is equal so is no proof for the ranks that were not given.
+//! Anything else that follows from the index would be wrong on the other ranks. So a graph is followed only where each
+//! buffer has one slot, all that is written to the buffer before the gather is written through it, and one gather uses it.
+//!
+//! # What it does not do
+//!
+//! What is equal so is no proof for the ranks that were not given. Graphs before that hold an index are not followed.
 
 use super::AnalyzedGraph;
-use crate::analysis::CollectiveCall;
+use crate::analysis::{CollectiveCall, GroupName, storages::StorageIndex};
 use crate::graph::{Editor, Graph, NodeId, Value, World};
 use crate::ops::{Collective, Kind, Move};
 
 /// The operator that cuts a slot out of a buffer.
 const SLICE: &str = "aten.slice.Tensor";
 
-/// An argument that follows from the own index: the index itself, or where its slot begins or ends.
-struct Baked {
-    node: NodeId,
-    argument: usize,
-    /// The group whose index it is.
-    group: String,
-    /// What it grows by with the index.
-    step: i64,
-    /// What it is where the index is 0.
-    first: i64,
+/// A slot in a buffer that one gather fills.
+struct Slot<'s> {
+    group: &'s str,
+    /// The call that cuts it out.
+    slice: NodeId,
+    /// Elements of a slot, and its number in the buffer: the own index.
+    len: i64,
+    index: i64,
+    /// The call that packs the buffer and is told the index, with the place of that argument.
+    pack: Option<(NodeId, usize)>,
 }
 
-/// The graph on each rank of a world, by rank. `None` where it is not known which numbers follow from the own index, or what
-/// index a rank has.
-pub(super) fn on_each_rank(side: &AnalyzedGraph, world: &World) -> Option<Vec<Graph>> {
-    let mut baked = Vec::new();
-    for call in side.collectives.calls.iter().filter(|call| call.kind == Collective::AllGather) {
-        if let (Some(buffer), Some(size)) = (call.out, call.group_size.filter(|&size| size > 1)) {
-            slot(side, call, buffer, size, &mut baked)?;
-        }
+/// The graph on each rank of a world, by rank, and the ranks whose graph it is. `None` where it is not known what in it
+/// follows from the own index.
+pub(super) fn on_each_rank(
+    before: &AnalyzedGraph,
+    side: &AnalyzedGraph,
+    world: &World,
+) -> Option<(Vec<Graph>, Vec<u32>)> {
+    if gathers_into(before).next().is_some() || packs(before).next().is_some() {
+        return None;
     }
-    for id in side.graph.ids() {
-        let Some(info) = side.ops.call(side.graph, id) else { continue };
-        if matches!(info.kind, Kind::Move(Move::PreBucketAllGather | Move::AllGatherCopyIn)) {
-            let params = &info.schema.as_ref()?.params;
-            let argument = params.iter().position(|param| param.name == "rank")?;
-            let mut later = side.collectives.calls.iter().filter(|call| call.node > id);
-            let group = later.find(|call| call.kind == Collective::AllGather)?.group.to_string();
-            baked.push(Baked { node: id, argument, group, step: 1, first: 0 });
-        }
+    let slots = gathers_into(side).map(|call| slot(side, call)).collect::<Option<Vec<Slot>>>()?;
+    if slots.is_empty()
+        || !packs(side).all(|id| slots.iter().any(|slot| slot.pack.is_some_and(|of| of.0 == id)))
+    {
+        return None;
     }
+    let index = |slot: &Slot, rank: u32| Some(world.group(slot.group)?.instance_of(rank)?.1 as i64);
     let graph_of = |rank: u32| {
         let mut editor = Editor::new(side.graph);
-        for Baked { node, argument, group, step, first } in &baked {
-            let (_, index) = world.group(group)?.instance_of(rank)?;
-            let mut args = editor.graph().args(*node).to_vec();
-            *args.get_mut(*argument)? = Value::Int(first + step * index as i64);
-            editor.set_args(*node, &args);
+        for slot in &slots {
+            let index = index(slot, rank)?;
+            let mut args = editor.graph().args(slot.slice).to_vec();
+            (args[2], args[3]) = (Value::Int(index * slot.len), Value::Int((index + 1) * slot.len));
+            editor.set_args(slot.slice, &args);
+            if let Some((node, argument)) = slot.pack {
+                let mut args = editor.graph().args(node).to_vec();
+                *args.get_mut(argument)? = Value::Int(index);
+                editor.set_args(node, &args);
+            }
         }
         Some(editor.finish())
     };
-    (0..world.ranks?).map(graph_of).collect()
+    let ranks = 0..world.ranks?;
+    let is_own = |rank: &u32| slots.iter().all(|slot| index(slot, *rank) == Some(slot.index));
+    let own: Vec<u32> = ranks.clone().filter(is_own).collect();
+    let graphs = ranks.map(graph_of).collect::<Option<Vec<Graph>>>()?;
+    (!own.is_empty()).then_some((graphs, own))
 }
 
-/// The ends of the slot of a gather into a buffer that holds its input, where it is one of as many as the group has ranks.
-fn slot(
-    side: &AnalyzedGraph,
-    call: &CollectiveCall,
-    buffer: NodeId,
-    size: i64,
-    baked: &mut Vec<Baked>,
-) -> Option<()> {
+/// The gathers of several ranks into a buffer that is given.
+fn gathers_into<'s>(side: &'s AnalyzedGraph) -> impl Iterator<Item = &'s CollectiveCall<'s>> {
+    let calls = side.collectives.calls.iter();
+    calls
+        .filter(|call| call.kind == Collective::AllGather && call.out.is_some() && call.group_size != Some(1))
+}
+
+/// The calls that pack a buffer and are told the own index.
+fn packs(side: &AnalyzedGraph) -> impl Iterator<Item = NodeId> {
+    side.graph.ids().filter(|&id| {
+        let kind = side.ops.call(side.graph, id).map(|info| info.kind);
+        matches!(kind, Some(Kind::Move(Move::PreBucketAllGather | Move::AllGatherCopyIn)))
+    })
+}
+
+/// The slot of a gather.
+fn slot<'s>(side: &'s AnalyzedGraph, call: &'s CollectiveCall) -> Option<Slot<'s>> {
     let (graph, storages) = (side.graph, side.storages());
-    let len = graph.numel(graph.tensor_of(buffer)?)? / size;
+    let (GroupName::Text(group), [input], buffer) = (call.group, &call.inputs[..], call.out?) else {
+        return None;
+    };
+    let size = call.group_size?;
+    let whole = graph.tensor_of(buffer)?;
     let storage = storages.storage_of(buffer)?;
+    let is_alone = gathers_into(side).filter(|other| uses(side, other, storage)).count() == 1;
+    if !is_alone || graph.dims(whole.shape).len() != 1 || whole.offset != 0 || size < 2 {
+        return None;
+    }
+    let len = graph.numel(whole)? / size;
     let is_slice = |id: &NodeId| graph.target(*id) == SLICE && storages.storage_of(*id) == Some(storage);
-    for id in graph.ids().take_while(|id| *id < call.node).filter(is_slice) {
-        let &[_, Value::Int(0), Value::Int(start), Value::Int(end)] = graph.args(id) else { continue };
-        if len > 0 && end - start == len && start % len == 0 {
-            let group = call.group.to_string();
-            baked.push(Baked { node: id, argument: 2, group: group.clone(), step: len, first: 0 });
-            baked.push(Baked { node: id, argument: 3, group, step: len, first: len });
+    let mut slices = graph.ids().take_while(|id| *id < call.node).filter(is_slice).filter(|id| {
+        matches!(graph.args(*id), [Value::Node(of), ..] if graph.tensor_of(*of).is_some_and(|of| of.shape == whole.shape))
+    });
+    let (Some(slice), None) = (slices.next(), slices.next()) else { return None };
+    let &[_, Value::Int(0), Value::Int(start), Value::Int(end)] = graph.args(slice) else { return None };
+    if len < 1 || end - start != len || start % len != 0 || !is_through(side, *input, slice) {
+        return None;
+    }
+    let mut pack = None;
+    for write in storages.writes_of(storage, None).filter(|write| write.node < call.node) {
+        let info = side.ops.call(graph, write.node)?;
+        if matches!(info.kind, Kind::Move(Move::PreBucketAllGather | Move::AllGatherCopyIn)) {
+            return None;
+        }
+        let mut written = info.written(graph, write.node).flat_map(|param| given(side, write.node, param));
+        if !written.all(|of| storages.storage_of(of) != Some(storage) || is_through(side, of, slice)) {
+            return None;
         }
     }
-    Some(())
+    for id in packs(side).filter(|id| storages.storage_of(*id) == Some(storage)) {
+        let params = &side.ops.call(graph, id)?.schema.as_ref()?.params;
+        let argument = params.iter().position(|param| param.name == "rank")?;
+        if graph.arg(id, argument) != Some(Value::Int(start / len)) {
+            return None;
+        }
+        pack = Some((id, argument));
+    }
+    Some(Slot { group, slice, len, index: start / len, pack })
+}
+
+/// Whether a gather reads or fills a storage.
+fn uses(side: &AnalyzedGraph, call: &CollectiveCall, storage: StorageIndex) -> bool {
+    let mut all = call.inputs.iter().chain(&call.out);
+    all.any(|&node| side.storages().storage_of(node) == Some(storage))
+}
+
+/// The nodes that are given for a parameter.
+fn given(side: &AnalyzedGraph, id: NodeId, param: usize) -> Vec<NodeId> {
+    let node = |value: &Value| match *value {
+        Value::Node(node) => Some(node),
+        _ => None,
+    };
+    match side.graph.arg(id, param) {
+        Some(Value::List(span)) => side.graph.values(span).iter().filter_map(node).collect(),
+        other => other.iter().filter_map(node).collect(),
+    }
+}
+
+/// Whether a node shows memory through another one.
+fn is_through(side: &AnalyzedGraph, mut node: NodeId, through: NodeId) -> bool {
+    while node > through {
+        match side.graph.inputs(node).first() {
+            Some(&of)
+                if side.storages().storage_of(of) == side.storages().storage_of(node)
+                    || is_item(side, node) =>
+            {
+                node = of;
+            }
+            _ => return false,
+        }
+    }
+    node == through
+}
+
+fn is_item(side: &AnalyzedGraph, node: NodeId) -> bool {
+    side.ops.call(side.graph, node).is_some_and(|info| info.kind == Kind::GetItem)
 }

@@ -44,7 +44,7 @@ mod tests;
 mod uniform;
 mod values;
 
-use crate::graph::{Graph, MOST_RANKS};
+use crate::graph::{Graph, MOST_RANKS, Op};
 use crate::ops::Ops;
 use call::State;
 use read::{Inputs, Read, outputs, read, same_shape};
@@ -87,6 +87,9 @@ pub struct Small {
 /// # Errors
 /// Why the graphs cannot be shrunk.
 pub fn shrink(graphs: &[&Graph], start: i64) -> Result<Vec<Small>, String> {
+    if graphs.iter().any(|graph| share_memory(graph)) {
+        return Err("inputs share memory".to_string());
+    }
     let ops: Vec<Ops> = graphs.iter().map(|graph| Ops::of(graph)).collect();
     let mut state = State::default();
     let mut reads = read_all(&mut state, graphs, &ops)?;
@@ -123,6 +126,14 @@ pub fn shrink(graphs: &[&Graph], start: i64) -> Result<Vec<Small>, String> {
             Ok(Small { graphs, sizes, kept: kept.clone(), is_uniform, doubts, is_free_of_sizes })
         })
         .collect()
+}
+
+/// Whether two inputs are recorded to lie in one storage: where they lie in a smaller one is not known.
+fn share_memory(graph: &Graph) -> bool {
+    let mut seen = BTreeSet::new();
+    let inputs = graph.ids().filter(|&id| graph.node(id).op == Op::Placeholder);
+    let mut storages = inputs.filter_map(|id| graph.tensor_of(id)?.storage);
+    storages.any(|storage| !seen.insert(storage))
 }
 
 fn rebuilt(

@@ -66,7 +66,7 @@ impl Machine<'_, '_> {
         self.arena.order_operands(&mut self.words);
         let key = self.take_key();
         if info.acts() {
-            let ordered = !matches!(info.kind, Kind::Assert);
+            let ordered = !info.asserts();
             self.eval.effects.push(Effect { node: self.node, key, ordered, certain: !unknown });
         }
         match call {
