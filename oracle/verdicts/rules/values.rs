@@ -444,9 +444,7 @@ impl Evidence<'_> {
             (Numerics::Reassociation, Alike::Open(why)) if self.holds_by(limit, Numerics::Contraction) => {
                 self.values.would = Some(Numerics::Contraction);
                 // What is defined in real numbers alone has no numbers here that differ.
-                if executed::written(self, true).is_none() {
-                    return None;
-                }
+                executed::written(self, true)?;
                 (Code::Rounding, false, format!("values differ, and {why}"))
             }
             (Numerics::Reassociation, Alike::Open(_))
