@@ -112,7 +112,8 @@ impl Found {
 /// Executes both graphs, which may touch so many elements.
 pub(super) fn execute(evidence: &Evidence, limit: u64, question: Question) -> Found {
     let world = evidence.before.graph.world.assume_mesh();
-    let is_alone = evidence.ranks.len() < 2 && world.as_ref().is_some_and(|world| world.ranks > Some(1));
+    let is_small = |world: &World| (2..=MOST_RANKS).contains(&world.ranks.unwrap_or(1));
+    let is_alone = evidence.ranks.len() < 2 && world.as_ref().is_some_and(is_small);
     let others = world.filter(|_| is_alone && question.open && bakes_rank(evidence));
     let others = others.and_then(|world| own_index::on_each_rank(&evidence.before, &evidence.after, &world));
     if let Some((graphs, own)) = others {

@@ -143,7 +143,9 @@ fn given(side: &AnalyzedGraph, id: NodeId, param: usize) -> Vec<NodeId> {
         Value::Node(node) => Some(node),
         _ => None,
     };
-    match side.graph.arg(id, param) {
+    let schema = side.ops.call(side.graph, id).and_then(|info| info.schema.as_ref());
+    let name = schema.and_then(|schema| schema.params.get(param)).map_or("", |param| &param.name);
+    match side.graph.argument(id, param, name) {
         Some(Value::List(span)) => side.graph.values(span).iter().filter_map(node).collect(),
         other => other.iter().filter_map(node).collect(),
     }
