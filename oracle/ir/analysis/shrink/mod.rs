@@ -87,10 +87,10 @@ pub struct Small {
 /// # Errors
 /// Why the graphs cannot be shrunk.
 pub fn shrink(graphs: &[&Graph], start: i64) -> Result<Vec<Small>, String> {
-    if graphs.iter().any(|graph| share_memory(graph)) {
-        return Err("inputs share memory".to_string());
-    }
     let ops: Vec<Ops> = graphs.iter().map(|graph| Ops::of(graph)).collect();
+    if graphs.iter().zip(&ops).any(|(graph, ops)| shares_what_it_writes(graph, ops)) {
+        return Err("inputs share memory, and something is written".to_string());
+    }
     let mut state = State::default();
     let mut reads = read_all(&mut state, graphs, &ops)?;
     for _ in 0..2 {
@@ -128,8 +128,12 @@ pub fn shrink(graphs: &[&Graph], start: i64) -> Result<Vec<Small>, String> {
         .collect()
 }
 
-/// Whether two inputs are recorded to lie in one storage: where they lie in a smaller one is not known.
-fn share_memory(graph: &Graph) -> bool {
+/// Whether two inputs are recorded to lie in one storage, and a call writes: where they lie in a smaller one is not known.
+fn shares_what_it_writes(graph: &Graph, ops: &Ops) -> bool {
+    let writes = |id| ops.call(graph, id).is_some_and(|info| info.written(graph, id).next().is_some());
+    if !graph.ids().any(writes) {
+        return false;
+    }
     let mut seen = BTreeSet::new();
     let inputs = graph.ids().filter(|&id| graph.node(id).op == Op::Placeholder);
     let mut storages = inputs.filter_map(|id| graph.tensor_of(id)?.storage);
