@@ -9,7 +9,7 @@ use crate::analysis::shrink::{Small, shrink};
 use crate::definitions::written_out;
 use crate::graph::{Graph, NodeId, Out, Value, World};
 use crate::limits::Limit;
-use crate::ops::{Collective, Kind, Move, Ops};
+use crate::ops::{Kind, Ops};
 use crate::semantics::symbolic::{Sight, new_sights};
 use crate::semantics::{
     self, Alike, Answers, Aspect, Bounds, Concrete, Difference, Failure, Hazard, HazardKind, Likeness,
@@ -114,7 +114,7 @@ pub(super) fn execute(evidence: &Evidence, limit: u64, question: Question) -> Fo
     let world = evidence.before.graph.world.assume_mesh();
     let is_small = |world: &World| (2..=MOST_RANKS).contains(&world.ranks.unwrap_or(1));
     let is_alone = evidence.ranks.len() < 2 && world.as_ref().is_some_and(is_small);
-    let others = world.filter(|_| is_alone && question.open && bakes_rank(evidence));
+    let others = world.filter(|_| is_alone && question.open && own_index::is_held(evidence));
     let others = others.and_then(|world| own_index::on_each_rank(&evidence.before, &evidence.after, &world));
     if let Some((graphs, own)) = others {
         return on_ranks_not_given(evidence.on_ranks(&graphs), &own, limit, question);
@@ -155,8 +155,9 @@ pub(super) fn execute(evidence: &Evidence, limit: u64, question: Question) -> Fo
         let why = Code::NotRecorded.because(why);
         results.iter_mut().for_each(|(_, result)| result.excuse_values(why.clone()));
     }
-    let is_different = |runs: &(Run, Run)| !semantics::compare(&runs.0, &runs.1).is_empty();
-    Found { results, runs: answers.numbers.ok().filter(is_different), premise: "" }
+    let is_told = results.iter().any(|(_, result)| matches!(result, ValueResult::Different(_)));
+    let differ = |runs: &(Run, Run)| is_told && !semantics::compare(&runs.0, &runs.1).is_empty();
+    Found { results, runs: answers.numbers.ok().filter(differ), premise: "" }
 }
 
 /// What executions say where all ranks run the graph of one with their own index.
@@ -211,8 +212,7 @@ fn recorded_on_one_side<'e>(evidence: &'e Evidence) -> Option<&'e str> {
         found
     };
     let first = open(&evidence.before);
-    let others = befores(evidence).into_iter().chain(evidence.afters()).map(open);
-    let mut others = others.collect::<Vec<_>>().into_iter();
+    let mut others = befores(evidence).into_iter().chain(evidence.afters()).map(open);
     others.find_map(|other| {
         let mut all = first.keys().chain(other.keys());
         all.find(|of| first.get(*of) != other.get(*of)).copied()
@@ -594,7 +594,7 @@ impl<'e> Prepared<'e> {
                 })
                 .collect::<Result<_, _>>()?,
         };
-        if sides.len() == 1 && ranks > 1 && bakes_rank(evidence) {
+        if sides.len() == 1 && ranks > 1 && own_index::is_held(evidence) {
             let why = "the graph after holds a rank's own index, and those of the other ranks were not given";
             return Err(Code::RanksNotGiven.because(why));
         }
@@ -654,22 +654,6 @@ impl<'e> Prepared<'e> {
         }
         ValueResult::Different(differences)
     }
-}
-
-/// Whether the graph after holds an index of the rank that it was made for: a slot in a gathered buffer, or a packing
-/// operator that takes the rank.
-pub(super) fn bakes_rank(evidence: &Evidence) -> bool {
-    let after = &evidence.after;
-    let slots = after.collectives.calls.iter().any(|call| {
-        let is_new = evidence.correspondence.before_of[call.node.index()].is_none();
-        is_new && call.kind == Collective::AllGather && call.out.is_some() && call.group_size != Some(1)
-    });
-    slots
-        || after.graph.ids().any(|id| {
-            after.ops.call(after.graph, id).is_some_and(|info| {
-                matches!(info.kind, Kind::Move(Move::PreBucketAllGather | Move::AllGatherCopyIn))
-            })
-        })
 }
 
 /// The graph after that a rank runs.

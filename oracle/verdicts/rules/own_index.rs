@@ -12,10 +12,10 @@
 //!
 //! What is equal so is no proof for the ranks that were not given. Graphs before that hold an index are not followed.
 
-use super::AnalyzedGraph;
+use super::{AnalyzedGraph, Evidence};
 use crate::analysis::{CollectiveCall, GroupName, storages::StorageIndex};
 use crate::graph::{Editor, Graph, NodeId, Value, World};
-use crate::ops::{Collective, Kind, Move};
+use crate::ops::{Bound, Collective, Kind, Move};
 
 /// The operator that cuts a slot out of a buffer.
 const SLICE: &str = "aten.slice.Tensor";
@@ -30,6 +30,13 @@ struct Slot<'s> {
     index: i64,
     /// The call that packs the buffer and is told the index, with the place of that argument.
     pack: Option<(NodeId, usize)>,
+}
+
+/// Whether the graph after holds an index of the rank that it was made for: a slot in a gathered buffer, or a packing
+/// operator that takes the rank.
+pub(super) fn is_held(evidence: &Evidence) -> bool {
+    let is_new = |call: &CollectiveCall| evidence.correspondence.before_of[call.node.index()].is_none();
+    gathers_into(&evidence.after).any(is_new) || packs(&evidence.after).next().is_some()
 }
 
 /// The graph on each rank of a world, by rank, and the ranks whose graph it is. `None` where it is not known what in it
@@ -80,10 +87,12 @@ fn gathers_into<'s>(side: &'s AnalyzedGraph) -> impl Iterator<Item = &'s Collect
 
 /// The calls that pack a buffer and are told the own index.
 fn packs(side: &AnalyzedGraph) -> impl Iterator<Item = NodeId> {
-    side.graph.ids().filter(|&id| {
-        let kind = side.ops.call(side.graph, id).map(|info| info.kind);
-        matches!(kind, Some(Kind::Move(Move::PreBucketAllGather | Move::AllGatherCopyIn)))
-    })
+    side.graph.ids().filter(|id| is_pack(side, id))
+}
+
+fn is_pack(side: &AnalyzedGraph, id: &NodeId) -> bool {
+    let kind = side.ops.call(side.graph, *id).map(|info| info.kind);
+    matches!(kind, Some(Kind::Move(Move::PreBucketAllGather | Move::AllGatherCopyIn)))
 }
 
 /// The slot of a gather.
@@ -112,10 +121,13 @@ fn slot<'s>(side: &'s AnalyzedGraph, call: &'s CollectiveCall) -> Option<Slot<'s
     let mut pack = None;
     for write in storages.writes_of(storage, None).filter(|write| write.node < call.node) {
         let info = side.ops.call(graph, write.node)?;
-        if matches!(info.kind, Kind::Move(Move::PreBucketAllGather | Move::AllGatherCopyIn)) {
+        if is_pack(side, &write.node) {
             return None;
         }
-        let mut written = info.written(graph, write.node).flat_map(|param| given(side, write.node, param));
+        let schema = info.schema.as_ref()?;
+        let bound = Bound::new(graph, write.node, schema).ok()?;
+        let named = info.written(graph, write.node).filter_map(|param| schema.params.get(param));
+        let mut written = named.flat_map(|param| bound.nodes(&param.name));
         if !written.all(|of| storages.storage_of(of) != Some(storage) || is_through(side, of, slice)) {
             return None;
         }
@@ -135,20 +147,6 @@ fn slot<'s>(side: &'s AnalyzedGraph, call: &'s CollectiveCall) -> Option<Slot<'s
 fn uses(side: &AnalyzedGraph, call: &CollectiveCall, storage: StorageIndex) -> bool {
     let mut all = call.inputs.iter().chain(&call.out);
     all.any(|&node| side.storages().storage_of(node) == Some(storage))
-}
-
-/// The nodes that are given for a parameter.
-fn given(side: &AnalyzedGraph, id: NodeId, param: usize) -> Vec<NodeId> {
-    let node = |value: &Value| match *value {
-        Value::Node(node) => Some(node),
-        _ => None,
-    };
-    let schema = side.ops.call(side.graph, id).and_then(|info| info.schema.as_ref());
-    let name = schema.and_then(|schema| schema.params.get(param)).map_or("", |param| &param.name);
-    match side.graph.argument(id, param, name) {
-        Some(Value::List(span)) => side.graph.values(span).iter().filter_map(node).collect(),
-        other => other.iter().filter_map(node).collect(),
-    }
 }
 
 /// Whether a node shows memory through another one.

@@ -1,11 +1,10 @@
 //! Values by proof: both graphs evaluated symbolically, at full size, for one generic rank.
 
 use super::correspondence::Rewire;
-use super::executed::bakes_rank;
 use super::partition::returned;
 use super::ranks::name_ranks;
 use super::values::{About, CANNOT_BE_EXECUTED, Observed, ValueDifference, ValueMethod, ValueResult};
-use super::{AnalyzedGraph, Code, Evidence, Merge, Reason};
+use super::{AnalyzedGraph, Code, Evidence, Merge, Reason, own_index};
 use crate::graph::{Dtype, Graph, NodeId, Value};
 use crate::ops::Kind;
 use crate::ops::shape::{Inferred, infer};
@@ -289,7 +288,7 @@ fn proved_for(all: &[Evidence], first: &Evidence) -> String {
     let world = first.before.graph.world.assume_mesh().and_then(|world| world.ranks).unwrap_or(1) as usize;
     let others = "the graphs of the other ranks were not given";
     match all {
-        [_] if world == 1 || !bakes_rank(first) => "for every rank that runs this graph".to_string(),
+        [_] if world == 1 || !own_index::is_held(first) => "for every rank that runs this graph".to_string(),
         [one] if given < world => match &one.own_ranks[..] {
             [] => format!("for the rank whose slots it fills; {others}"),
             ranks => format!("for {}, whose slots it fills; {others}", name_ranks(ranks)),

@@ -79,24 +79,27 @@ fn overflows(from: Dtype, middle: Dtype, to: Dtype) -> bool {
 
 /// Significant bits of a float, least exponent of a subnormal, greatest exponent.
 fn float(dtype: Dtype) -> Option<(u32, i32, i32)> {
-    Some(match dtype {
-        Dtype::F64 => (53, -1074, 1023),
-        Dtype::F32 => (24, -149, 127),
-        Dtype::F16 => (11, -24, 15),
-        Dtype::BF16 => (8, -133, 127),
-        Dtype::F8E4M3 => (4, -9, 8),
-        Dtype::F8E5M2 => (3, -16, 15),
+    let least = match dtype {
+        Dtype::F64 => -1074,
+        Dtype::F32 => -149,
+        Dtype::F16 => -24,
+        Dtype::BF16 => -133,
+        Dtype::F8E4M3 => -9,
+        Dtype::F8E5M2 => -16,
         _ => return None,
-    })
+    };
+    let (significant, top) = dtype.precision();
+    Some((significant, least, top as i32))
 }
 
 /// Bits of an integer without the sign, and whether there is one.
 fn int(dtype: Dtype) -> Option<(u32, bool)> {
-    let bits = dtype.itemsize() * 8;
+    let (bits, _) = dtype.precision();
     match (dtype.class(), dtype) {
-        (DtypeClass::Bool, _) => Some((1, false)),
-        (DtypeClass::Int, Dtype::U8 | Dtype::U16 | Dtype::U32 | Dtype::U64) => Some((bits, false)),
-        (DtypeClass::Int, _) => Some((bits - 1, true)),
+        (DtypeClass::Bool, _) | (DtypeClass::Int, Dtype::U8 | Dtype::U16 | Dtype::U32 | Dtype::U64) => {
+            Some((bits, false))
+        }
+        (DtypeClass::Int, _) => Some((bits, true)),
         _ => None,
     }
 }

@@ -99,21 +99,23 @@ pub fn compare(arena: &mut Arena, before: &Evaluation<'_>, after: &Evaluation<'_
     if !comparer.facts.is_empty() {
         return Comparison::Different(comparer.facts);
     }
-    let first = comparer.first_open(before, after).map_or(String::new(), |what| what + "; so ");
-    match &comparer.open[..] {
-        [] => Comparison::Equal(Counts {
+    if comparer.open.is_empty() {
+        return Comparison::Equal(Counts {
             outputs: after.outputs.len(),
             mutations: after.mutations.len(),
             effects: after.effects.len(),
             runs_before: before.runs,
             runs_after: after.runs,
-        }),
-        [one] => Comparison::Open(first + one),
-        [one, others @ ..] => Comparison::Open(format!("{first}{one} (and {} more)", others.len())),
+        });
     }
+    let first = comparer.first_open(before, after).map_or(String::new(), |what| what + "; so ");
+    Comparison::Open(match &comparer.open[..] {
+        [one] => first + one,
+        all => format!("{first}{} (and {} more)", all[0], all.len() - 1),
+    })
 }
 
-/// Whether a node and its twin in `after` are proved to have the same results, by their ids alone where `at_sight`.
+/// Whether a node and its twin in `after` are proved to have the same results.
 pub fn are_results_equal(
     arena: &mut Arena,
     before: &Evaluation<'_>,
