@@ -5,7 +5,7 @@ use super::cause::Parted;
 use super::sizes::{Sized, Sizes};
 use super::values::{self, About, Observed, ValueDifference, ValueMethod, ValueResult};
 use super::{AnalyzedGraph, Code, Evidence, RankGraph, Reason, cause, loosened, own_index};
-use crate::analysis::shrink::{Small, shrink};
+use crate::analysis::shrink::{Shrinking, Small};
 use crate::definitions::written_out;
 use crate::graph::{Graph, NodeId, Out, Value, World};
 use crate::limits::Limit;
@@ -24,8 +24,8 @@ const MOST_RANKS: u32 = Limit::Executed.standard() as u32;
 /// Nodes of a graph that is made smaller at most, which takes time for each of its sizes.
 const MOST_NODES: usize = 4_000;
 
-/// The least sizes of two assignments: far enough apart that no size is the same in both.
-const STARTS: [i64; 2] = [3, 7];
+/// The least small size, of two attempts to show a difference.
+const STARTS: [i64; 2] = [3, 4];
 
 /// Tensors of one list at most.
 const MOST_PIECES: usize = 128;
@@ -36,12 +36,6 @@ const MANY_ELEMENTS: u64 = 1 << 14;
 /// How far graphs may part as they are that are the same but for roundings, relative to the largest element: far less than a
 /// wrong constant makes, in the dtypes with the fewest bits too.
 pub(super) const MOST_ROUNDING: f64 = 0.05;
-
-/// Sizes up to which a number that is one of them says nothing of it.
-const SMALL_SIZE: i64 = 8;
-
-/// How many times a size a number is at most that may stand for it.
-const FEW_TIMES: f64 = 65.0;
 
 /// Readings of numbers at most of which each is executed.
 const MOST_READINGS: usize = 16;
@@ -258,9 +252,13 @@ pub(super) fn differences_at_small_sizes(
 ) -> Option<(Vec<ValueDifference>, Vec<Parted>)> {
     let [evidence, ..] = all else { return None };
     let graphs = graphs(evidence).filter(|graphs| !are_unrolled(graphs))?;
-    let may_make_up = may_make_up_for_sizes(&graphs);
-    let differences = |small: &Small| {
-        if small.sizes.is_empty() || may_make_up && !(small.is_uniform && small.is_free_of_sizes) {
+    let shrinking = Shrinking::new(&graphs).ok().filter(|found| found.readings <= MOST_READINGS)?;
+    let is_of_sizes = |at: usize| !(shrinking.is_free_of_sizes() && shrinking.doubts(at).is_empty());
+    if (0..shrinking.readings).any(is_of_sizes) && shrinking.may_make_up_for_sizes() {
+        return None;
+    }
+    let differences = |small: Small| {
+        if small.sizes.is_empty() {
             return None;
         }
         let at = of_graphs(evidence, &small.graphs)?;
@@ -281,79 +279,10 @@ pub(super) fn differences_at_small_sizes(
         Some((found, parted))
     };
     let differences_from = |start: i64| {
-        let readings = shrink(&graphs, start).ok().filter(|readings| readings.len() <= MOST_READINGS)?;
-        readings.iter().map(differences).collect::<Option<Vec<_>>>()?.into_iter().next()
+        let readings = (0..shrinking.readings).map(|at| differences(shrinking.small(at, start).ok()?));
+        readings.collect::<Option<Vec<_>>>()?.into_iter().next()
     };
-    differences_from(STARTS[0]).filter(|_| differences_from(STARTS[0] + 1).is_some())
-}
-
-/// The numbers that a graph computes with, by their bits: how often each operator is given each.
-fn numbers(graph: &Graph) -> BTreeMap<(&str, u64), usize> {
-    let ops = Ops::of(graph);
-    let mut found = BTreeMap::new();
-    for id in graph.ids() {
-        let is_elementwise = ops.call(graph, id).is_some_and(|info| info.kind.is_elementwise());
-        let operator = graph.target(id).split('.').nth(1).unwrap_or_default();
-        for value in graph.args(id).iter().copied().chain(graph.kwargs(id).map(|(_, value)| value)) {
-            let number = match value {
-                Value::Float(x) => x,
-                Value::Int(n) if is_elementwise => n as f64,
-                _ => continue,
-            };
-            *found.entry((operator, number.to_bits())).or_default() += 1;
-        }
-    }
-    found
-}
-
-/// Whether numbers may make up for sizes at the recorded ones alone: those that only one graph has, where they are a few
-/// times a size, a product of two, or a root of one, or a part of that; and those that are made of sizes, by a sum of what
-/// depends on no input.
-fn may_make_up_for_sizes(graphs: &[&Graph]) -> bool {
-    let dims = |graph: &&Graph| -> Vec<i64> {
-        let outs = graph.ids().flat_map(|id| graph.tensors_of(graph.node(id).out));
-        outs.flat_map(|tensor| graph.dims(graph.tensor(tensor).shape)).filter_map(|dim| dim.known()).collect()
-    };
-    let sizes: BTreeSet<i64> = graphs.iter().flat_map(dims).filter(|&size| size > SMALL_SIZE).collect();
-    let is_of = |x: f64, n: f64| {
-        [x / n, x * n].into_iter().any(|ratio| {
-            let times = ratio.abs().max(1.0 / ratio.abs());
-            times < FEW_TIMES && (times * 2.0 - (times * 2.0).round()).abs() < 1e-6
-        })
-    };
-    let is_of_sizes = |x: f64| {
-        sizes.iter().any(|&size| {
-            let n = size as f64;
-            let is_of_two = |&other: &i64| is_of(x, n * other as f64);
-            is_of(x, n) || is_of(x, n.sqrt()) || is_of(x, n.powf(0.25)) || sizes.iter().any(is_of_two)
-        })
-    };
-    let all: Vec<_> = graphs.iter().map(|graph| numbers(graph)).collect();
-    let is_new = all.iter().any(|after| {
-        let mut given = all[0].keys().chain(after.keys());
-        given.any(|one| all[0].get(one) != after.get(one) && is_of_sizes(f64::from_bits(one.1)))
-    });
-    is_new || graphs.iter().any(|graph| sums_constants(graph))
-}
-
-/// Whether something is summed, or put in order, that depends on no input.
-fn sums_constants(graph: &Graph) -> bool {
-    let ops = Ops::of(graph);
-    let mut is_constant = vec![false; graph.len()];
-    for id in graph.ids() {
-        let Some(info) = ops.call(graph, id) else { continue };
-        // What only has the shape of an input does not depend on it.
-        let is_shape = info.schema.as_ref().is_some_and(|schema| info.kind.only_shape_of_first(schema));
-        let inputs: Vec<NodeId> = graph.inputs(id).into_iter().skip(usize::from(is_shape)).collect();
-        is_constant[id.index()] =
-            !ops.draws(graph, id) && inputs.iter().all(|of| is_constant.get(of.index()) == Some(&true));
-        let is_kept = info.kind.takes_corresponding()
-            || matches!(info.kind, Kind::View(_) | Kind::Move(_) | Kind::GetItem | Kind::Fill(_));
-        if is_constant[id.index()] && !inputs.is_empty() && !is_kept {
-            return true;
-        }
-    }
-    false
+    differences_from(STARTS[0]).filter(|_| differences_from(STARTS[1]).is_some())
 }
 
 /// What differs by more than roundings where calls that are defined are written out.
@@ -518,9 +447,8 @@ fn elements(evidence: &Evidence) -> u64 {
     of(&evidence.before).saturating_add(of(&evidence.after)).saturating_mul(ranks)
 }
 
-/// The same at small sizes ([`shrink`](crate::analysis::shrink)). Equal at two assignments of sizes, under one reading of the
-/// numbers that may be counts, where that proves it for all, and all `symbols` shrink; or apart under all of them, where no size
-/// is a coefficient.
+/// The same at small sizes ([`shrink`](crate::analysis::shrink)). Equal at all that prove it, under one reading of the numbers
+/// that may be counts, where all `symbols` shrink; or apart under all of them, where no size is a coefficient.
 fn smaller_likeness(
     evidence: &Evidence,
     level: Numerics,
@@ -528,36 +456,41 @@ fn smaller_likeness(
     ask: impl Fn(&Evidence) -> Option<(Likeness, Option<Open>)>,
 ) -> Option<(Likeness, Option<Open>)> {
     let graphs = graphs(evidence).filter(|graphs| !are_unrolled(graphs))?;
-    let at = |small: &Small| {
+    let shrinking = Shrinking::new(&graphs).ok()?;
+    let at = |small: Result<Small, String>| {
+        let small = small.ok()?;
         let shrinks = |size: &i64| small.sizes.iter().any(|(from, to)| from == size && to != size);
         let at = of_graphs(evidence, &small.graphs)?;
-        if symbols.iter().all(shrinks) { ask(&at).filter(|_| small.is_uniform) } else { None }
+        if symbols.iter().all(shrinks) { ask(&at) } else { None }
     };
-    let few = shrink(&graphs, STARTS[0]).ok()?;
-    let more = std::cell::LazyCell::new(|| shrink(&graphs, STARTS[1]).unwrap_or_default());
-    let mut apart = None;
-    let mut open = None;
-    let mut are_all_apart = few.len() <= MOST_READINGS;
-    for (k, reading) in few.iter().enumerate() {
-        let first = at(reading);
-        match first {
-            Some((first, why)) if first.alike == Alike::Same => {
-                are_all_apart = false;
-                if let Some((second, other)) = more.get(k).and_then(at)
-                    && second.alike == Alike::Same
-                {
-                    let points = first.points + second.points;
-                    let in_own = first.in_own.max(second.in_own);
-                    return Some((Likeness { points, in_own, ..first }, why.or(other)));
-                }
+    let (mut apart, mut open) = (None, None);
+    let mut are_all_apart = shrinking.readings <= MOST_READINGS && shrinking.is_free_of_sizes();
+    let rounds = level < Numerics::Reassociation;
+    for reading in 0..shrinking.readings {
+        let mut all = shrinking.proof(reading, rounds).ok().into_iter().flatten().map(at);
+        let Some((mut found, mut why)) = all.next().flatten() else {
+            are_all_apart = false;
+            continue;
+        };
+        if found.alike == Alike::Same {
+            are_all_apart = false;
+            let is_same = all.all(|next| {
+                let Some((next, other)) = next.filter(|(next, _)| next.alike == Alike::Same) else {
+                    return false;
+                };
+                found.points += next.points;
+                found.in_own = found.in_own.max(next.in_own);
+                why = why.take().or(other);
+                true
+            });
+            if is_same {
+                return Some((found, why));
             }
-            Some((first, why)) if first.alike == Alike::Apart && reading.is_free_of_sizes => {
-                apart = Some((first, why));
-            }
-            found => {
-                are_all_apart = false;
-                open = open.or(found);
-            }
+        } else if found.alike == Alike::Apart {
+            apart = Some((found, why));
+        } else {
+            are_all_apart = false;
+            open = open.or(Some((found, why)));
         }
     }
     // What no law of bits makes equal at small sizes none does at others.

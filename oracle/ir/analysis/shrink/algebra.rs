@@ -1,6 +1,6 @@
 //! The algebra of structures by brute force: whatever is cut, joined and made equal, sizes stay true at every assignment.
 
-use super::sizes::Sizes;
+use super::sizes::{Classes, Need, Sizes};
 use super::structure::{Leaf, Structure};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -145,8 +145,7 @@ fn positions_are_sizes_of_what_is_before() {
         cuts.dedup();
         let classes: BTreeSet<i64> = structure.all_atoms().iter().map(|&leaf| structure.size(leaf)).collect();
         let stay: BTreeSet<i64> = classes.iter().copied().filter(|&n| n <= 4).collect();
-        let classes: Vec<i64> = classes.difference(&stay).copied().collect();
-        let sizes = Sizes::new(&classes, &stay, 3, 0);
+        let sizes = Sizes::from(&Classes { free: classes.difference(&stay).copied().collect(), stay }, 3);
         let mut last = -1;
         for at in cuts {
             let before = structure.between(all, 0, at).expect("a boundary");
@@ -190,10 +189,30 @@ fn shapes_of_structure() {
 fn sizes_of_two_starts_differ_everywhere() {
     for stay in 0..64i64 {
         let stay: BTreeSet<i64> = (3..9).filter(|n| stay >> (n - 3) & 1 == 1).collect();
-        let classes: Vec<i64> = (10..30).collect();
+        let classes = Classes { free: (10..30).collect(), stay };
         for (low, high) in (0..4).flat_map(|low| (0..4).map(move |high| (low, high))) {
-            let (a, b) = (Sizes::new(&classes, &stay, 3, low), Sizes::new(&classes, &stay, 7, high));
-            assert!(a.pairs().zip(b.pairs()).all(|(a, b)| a.0 == b.0 && a.1 < b.1 && !stay.contains(&a.1)));
+            let (a, b) = (Sizes::from(&classes, 3 + low), Sizes::from(&classes, 7 + high));
+            let is_apart = |(a, b): ((i64, i64), (i64, i64))| a.0 == b.0 && a.1 < b.1;
+            assert!(a.pairs().zip(b.pairs()).all(is_apart));
+            assert!(a.pairs().all(|(_, size)| !classes.stay.contains(&size)));
         }
     }
+}
+
+/// A grid of as many values as the degree and one more; no two sizes share a value, and none is one that stays or too small.
+#[test]
+fn assignments_of_a_proof() {
+    let classes = Classes { free: vec![50, 60, 70], stay: BTreeSet::from([4]) };
+    let need = |least: i64, degree: usize| Need { least, degree };
+    let needs = BTreeMap::from([(50, need(5, 2)), (60, need(0, 0)), (70, need(2, 1))]);
+    let all = Sizes::all(&classes, &needs).expect("six");
+    let pairs: Vec<Vec<(i64, i64)>> = all.iter().map(|sizes| sizes.pairs().collect()).collect();
+    assert_eq!(pairs.len(), 6);
+    let of = |at: usize| pairs.iter().map(|pairs| pairs[at].1).collect::<Vec<i64>>();
+    assert_eq!(
+        (of(0), of(1), of(2)),
+        (vec![5, 6, 7, 5, 6, 7], vec![3, 8, 3, 8, 3, 8], vec![9, 9, 9, 10, 10, 10])
+    );
+    assert_eq!(Sizes::all(&classes, &BTreeMap::new()).map(|all| all.len()), Some(2));
+    assert!(Sizes::all(&classes, &BTreeMap::from([(50, need(0, usize::MAX >> 1))])).is_none());
 }

@@ -12,10 +12,10 @@
 //! The small graphs are an instance of the same programs at other sizes; the recorded graphs are the instance at the
 //! recorded ones. Nothing is approximated. So
 //!
-//! - a difference at small sizes convicts the programs as functions of their sizes, and the recorded ones where
-//!   [`Small::is_uniform`] and [`Small::is_free_of_sizes`] hold;
-//! - an equality at two assignments under one reading proves the recorded graphs equal where [`Small::is_uniform`] holds for both
-//!   (`uniform` has the conditions and the reason).
+//! - a difference at small sizes convicts the programs as functions of their sizes, and the recorded ones where nothing is
+//!   in doubt ([`Shrinking::doubts`]) and [`Shrinking::is_free_of_sizes`] holds;
+//! - an equality at each of the assignments of [`Shrinking::proof`] proves the recorded graphs equal (`uniform` has the
+//!   conditions and the reason).
 //!
 //! Recorded sizes up to 3 stay; equal ones become equal ones, different ones different ones; none becomes a size that stays. What
 //! has no rule, or does not fit, keeps its dimensions, all that is linked to them, and every dimension of the same recorded
@@ -32,6 +32,7 @@
 mod algebra;
 mod call;
 mod moves;
+mod numbers;
 mod positions;
 mod read;
 mod rebuild;
@@ -48,84 +49,137 @@ use crate::graph::{Graph, MOST_RANKS, Op};
 use crate::ops::Ops;
 use call::State;
 use read::{Inputs, Read, outputs, read, same_shape};
-use scalars::{Choice, Form, choices, count, reading};
-use sizes::{SHIFTS, STAYS, Sizes};
+use scalars::{Choice, choices, count, reading};
+use sizes::{Classes, MOST_ASSIGNMENTS, SHIFTS, STAYS, Sizes};
 use std::collections::{BTreeMap, BTreeSet};
 use structure::Leaf;
 use values::Value;
 
-/// Reasons that are named.
-const MOST_DOUBTS: usize = 16;
 /// Nodes of all readings together at most.
 const MOST_NODES: usize = 1 << 20;
 
-/// Graphs that are compared, at other sizes.
+/// Graphs that are compared, at other sizes: node for node as given.
 #[derive(Clone, Debug)]
 pub struct Small {
-    /// The graphs, node for node as given.
+    /// In the order in which they were given.
     pub graphs: Vec<Graph>,
     /// Recorded and small sizes.
     pub sizes: Vec<(i64, i64)>,
-    /// Calls that are kept as recorded, because there is no rule for them: `name (target)`.
-    pub kept: Vec<String>,
-    /// Whether an equality at these sizes, and at those from another start, proves the one at the recorded sizes.
-    pub is_uniform: bool,
-    /// Why not, in words: some of the reasons.
-    pub doubts: Vec<String>,
-    /// Whether no coefficient depends on a size. Then a difference at these sizes is one at the recorded sizes; else a number
-    /// may stand for what only they give: 2 / 4096, say.
-    pub is_free_of_sizes: bool,
 }
 
-/// One entry for each reading of the numbers that may be counts, in the same order for each `start`, the least size that may
-/// be given: 3, or a number that is larger by 4 or more, so that every size that shrinks becomes another one. The first reading
-/// takes all numbers as constants.
+/// Graphs that are compared, and which of their sizes are free. The first is that before, the others are what it became, on one
+/// rank each where there are several: inputs and outputs correspond by place.
 ///
-/// The first graph is that before, the others are what it became, on one rank each where there are several: inputs and outputs
-/// correspond by place.
-///
-/// # Errors
-/// Why the graphs cannot be shrunk.
-pub fn shrink(graphs: &[&Graph], start: i64) -> Result<Vec<Small>, String> {
-    let ops: Vec<Ops> = graphs.iter().map(|graph| Ops::of(graph)).collect();
-    if graphs.iter().zip(&ops).any(|(graph, ops)| shares_what_it_writes(graph, ops)) {
-        return Err("inputs share memory, and something is written".to_string());
-    }
-    let mut state = State::default();
-    let mut reads = read_all(&mut state, graphs, &ops)?;
-    for _ in 0..2 {
-        for (read, graph) in reads.iter_mut().zip(graphs) {
-            read.settle(&mut state, graph);
+/// Numbers that may be counts have several *readings*, which are numbered. The first takes all numbers as constants.
+pub struct Shrinking<'g> {
+    graphs: &'g [&'g Graph],
+    /// Calls that are kept as recorded, because there is no rule for them: `name (target)`.
+    pub kept: Vec<String>,
+    /// How many readings there are.
+    pub readings: usize,
+    reads: Vec<Read>,
+    state: State,
+    classes: Classes,
+    choices: Vec<Choice>,
+    found: uniform::Found,
+}
+
+impl<'g> Shrinking<'g> {
+    /// Finds what must change when one size does.
+    ///
+    /// # Errors
+    /// Why the graphs cannot be shrunk.
+    pub fn new(graphs: &'g [&'g Graph]) -> Result<Self, String> {
+        let ops: Vec<Ops> = graphs.iter().map(|graph| Ops::of(graph)).collect();
+        if graphs.iter().zip(&ops).any(|(graph, ops)| shares_what_it_writes(graph, ops)) {
+            return Err("inputs share memory, and something is written".to_string());
         }
+        let mut state = State::default();
+        let mut reads = read_all(&mut state, graphs, &ops)?;
+        for _ in 0..2 {
+            for (read, graph) in reads.iter_mut().zip(graphs) {
+                read.settle(&mut state, graph);
+            }
+        }
+        let classes = Classes::new(&state, &reads);
+        let free: BTreeSet<i64> = classes.free.iter().copied().collect();
+        let choices = choices(graphs, &ops, &reads, &state, &free);
+        let readings =
+            count(&choices).ok_or_else(|| format!("more than {} readings", scalars::MOST_READINGS))?;
+        let nodes: usize = graphs.iter().map(|graph| graph.len()).sum();
+        if readings.saturating_mul(nodes) > MOST_NODES {
+            return Err(format!("{readings} readings of {nodes} nodes"));
+        }
+        let mut found = uniform::Found::default();
+        for ((graph, ops), read) in graphs.iter().zip(&ops).zip(&reads) {
+            found.add(graph, ops, read, &state, &free);
+        }
+        let kept = kept(graphs, &reads);
+        Ok(Shrinking { graphs, kept, readings, reads, state, classes, choices, found })
     }
-    let classes = Classes::new(&state, &reads);
-    let free: BTreeSet<i64> = classes.free.iter().copied().collect();
-    let choices = choices(graphs, &ops, &reads, &state, &free);
-    let readings = count(&choices).ok_or_else(|| format!("more than {} readings", scalars::MOST_READINGS))?;
-    let nodes: usize = graphs.iter().map(|graph| graph.len()).sum();
-    if readings.saturating_mul(nodes) > MOST_NODES {
-        return Err(format!("{readings} readings of {nodes} nodes"));
+
+    /// Whether no coefficient depends on a size. Then a difference at other sizes is one at the recorded sizes; else a number
+    /// may stand for what only they give: 2 / 4096, say.
+    pub fn is_free_of_sizes(&self) -> bool {
+        self.found.is_free_of_sizes()
     }
-    let (sizes, collision) = assigned(&state, &classes, &choices, start)?;
-    coincidence(&state, &sizes)?;
-    let mut found = uniform::Found::default();
-    for ((graph, ops), read) in graphs.iter().zip(&ops).zip(&reads) {
-        found.add(graph, ops, read, &state, &sizes);
+
+    /// Whether numbers may make up for sizes at the recorded ones alone ([`numbers`]).
+    pub fn may_make_up_for_sizes(&self) -> bool {
+        let ops: Vec<Ops> = self.graphs.iter().map(|graph| Ops::of(graph)).collect();
+        numbers::may_make_up_for_sizes(self.graphs, &ops)
     }
-    found.close(&sizes);
-    found.doubts.extend(collision);
-    let kept = kept(graphs, &reads);
-    (0..readings)
-        .map(|index| {
-            let reading = reading(&choices, index);
-            let mut doubts = found.with(&state.structure, &sizes, reading.iter().flatten().copied());
-            doubts.truncate(MOST_DOUBTS);
-            let graphs = rebuilt(graphs, &reads, &state, &sizes, &choices, &reading)?;
-            let sizes = sizes.pairs().collect();
-            let (is_uniform, is_free_of_sizes) = (doubts.is_empty(), found.is_free_of_sizes());
-            Ok(Small { graphs, sizes, kept: kept.clone(), is_uniform, doubts, is_free_of_sizes })
-        })
-        .collect()
+
+    /// Why equality at other sizes proves nothing under a reading, in words: some of the reasons.
+    pub fn doubts(&self, at: usize) -> Vec<String> {
+        self.assignments(at).err().unwrap_or_default()
+    }
+
+    /// The graphs at the sizes from `start` on, 3 or more, at which counts that differ as recorded differ if there are such.
+    ///
+    /// # Errors
+    /// Why there are none.
+    pub fn small(&self, at: usize, start: i64) -> Result<Small, String> {
+        let mut all = (0..SHIFTS).map(|shift| Sizes::from(&self.classes, start.max(STAYS) + shift));
+        let first = all.next().ok_or("no sizes were tried")?;
+        let is_apart = |sizes: &Sizes| collide(&self.state, sizes, &self.choices) == Ok(false);
+        let sizes = if is_apart(&first) { first } else { all.find(is_apart).unwrap_or(first) };
+        coincidence(&self.state, &sizes)?;
+        self.at(at, &sizes)
+    }
+
+    /// The graphs at the assignments of sizes that together prove an equality, one after the other. `rounds`: it is one of floats
+    /// as they are rounded, so that a count is none of the numbers that are computed before any input is.
+    ///
+    /// # Errors
+    /// Why there are none ([`Shrinking::doubts`]).
+    pub fn proof(
+        &self,
+        at: usize,
+        rounds: bool,
+    ) -> Result<impl Iterator<Item = Result<Small, String>>, Vec<String>> {
+        let read = reading(&self.choices, at).into_iter().zip(&self.choices);
+        if rounds && read.into_iter().any(|(form, choice)| form.is_some() && choice.is_alone) {
+            return Err(vec!["a number that is computed of a count is rounded".to_string()]);
+        }
+        Ok(self.assignments(at)?.into_iter().map(move |sizes| self.at(at, &sizes)))
+    }
+
+    fn assignments(&self, at: usize) -> Result<Vec<Sizes>, Vec<String>> {
+        let forms = reading(&self.choices, at).into_iter().flatten();
+        let needs = self.found.needs(&self.state.structure, &self.classes.free, forms)?;
+        let sizes = Sizes::all(&self.classes, &needs);
+        sizes.ok_or_else(|| vec![format!("more than {MOST_ASSIGNMENTS} assignments of sizes")])
+    }
+
+    fn at(&self, at: usize, sizes: &Sizes) -> Result<Small, String> {
+        let (structure, reading) = (&self.state.structure, reading(&self.choices, at));
+        let each = self.graphs.iter().zip(&self.reads).enumerate().map(|(at, (graph, read))| {
+            let scalars = scalars::values(&self.choices, &reading, at, structure, sizes)?;
+            rebuild::rebuilt(graph, read, structure, sizes, &scalars)
+        });
+        Ok(Small { graphs: each.collect::<Result<_, _>>()?, sizes: sizes.pairs().collect() })
+    }
 }
 
 /// Whether two inputs are recorded to lie in one storage, and a call writes: where they lie in a smaller one is not known.
@@ -138,21 +192,6 @@ fn shares_what_it_writes(graph: &Graph, ops: &Ops) -> bool {
     let inputs = graph.ids().filter(|&id| graph.node(id).op == Op::Placeholder);
     let mut storages = inputs.filter_map(|id| graph.tensor_of(id)?.storage);
     storages.any(|storage| !seen.insert(storage))
-}
-
-fn rebuilt(
-    graphs: &[&Graph],
-    reads: &[Read],
-    state: &State,
-    sizes: &Sizes,
-    choices: &[Choice],
-    reading: &[Option<&Form>],
-) -> Result<Vec<Graph>, String> {
-    let each = graphs.iter().zip(reads).enumerate().map(|(at, (graph, read))| {
-        let scalars = scalars::values(choices, reading, at, &state.structure, sizes)?;
-        rebuild::rebuilt(graph, read, &state.structure, sizes, &scalars)
-    });
-    each.collect()
 }
 
 /// Reads all graphs, with what they share.
@@ -196,14 +235,6 @@ fn kept(graphs: &[&Graph], reads: &[Read]) -> Vec<String> {
     names
 }
 
-/// Recorded sizes of leaves.
-struct Classes {
-    /// Those that shrink, the most frequent first.
-    free: Vec<i64>,
-    /// Those that stay.
-    stay: BTreeSet<i64>,
-}
-
 impl Classes {
     fn new(state: &State, reads: &[Read]) -> Classes {
         let mut stay = BTreeSet::new();
@@ -239,40 +270,19 @@ fn weights(state: &State, reads: &[Read]) -> BTreeMap<i64, u64> {
     weights
 }
 
-/// Small sizes at which counts that differ as recorded differ; otherwise which two do not.
-fn assigned(
-    state: &State,
-    classes: &Classes,
-    choices: &[Choice],
-    start: i64,
-) -> Result<(Sizes, Option<String>), String> {
-    let mut first = None;
-    for shift in 0..SHIFTS {
-        let sizes = Sizes::new(&classes.free, &classes.stay, start.max(STAYS), shift);
-        match collision(state, &sizes, choices)? {
-            None => return Ok((sizes, None)),
-            Some(words) => {
-                first.get_or_insert((sizes, Some(words)));
-            }
-        }
-    }
-    first.ok_or_else(|| "no sizes were tried".to_string())
-}
-
-/// Two counts that are different as recorded and the same when small: a mean by the wrong one would pass.
-fn collision(state: &State, sizes: &Sizes, choices: &[Choice]) -> Result<Option<String>, String> {
+/// Whether two counts that are different as recorded are the same when small: a mean by the wrong one would not be seen.
+fn collide(state: &State, sizes: &Sizes, choices: &[Choice]) -> Result<bool, String> {
     let groups: Vec<Vec<Leaf>> = state.groups.values().map(|&group| vec![group]).collect();
     let forms = choices.iter().flat_map(|choice| &choice.forms).map(|form| &form.axes);
     let mut seen: BTreeMap<i64, i64> = BTreeMap::new();
     for axes in state.averaged.iter().chain(&state.reduced).chain(forms).chain(&groups) {
         let Ok(recorded) = state.structure.total(axes) else { continue };
         let small = sizes.product(&state.structure, axes)?;
-        let known = *seen.entry(small).or_insert(recorded);
-        if known != recorded {
-            return Ok(Some(format!("counts of {known} and {recorded} both become {small}")));
+        if *seen.entry(small).or_insert(recorded) != recorded {
+            return Ok(true);
         }
     }
-    Ok(None)
+    Ok(false)
 }
 
 /// Counts that are the same as recorded must be the same when small: else what is equal there would be convicted here.

@@ -34,14 +34,9 @@ pub struct Form {
 }
 
 impl Form {
-    /// Whether it is a count, with one more or less perhaps, in a product or under a fraction bar.
-    pub fn is_rational(&self) -> bool {
-        self.power.abs() == 1.0
-    }
-
-    /// Whether the count stands under a fraction bar.
-    pub fn divides(&self) -> bool {
-        self.power < 0.0
+    /// Which root of the count it is: 1, 2 or 4.
+    pub fn root(&self) -> u32 {
+        (1.0 / self.power.abs()).round() as u32
     }
 
     fn value(&self, structure: &Structure, sizes: &Sizes) -> Result<f64, String> {
@@ -58,6 +53,8 @@ pub struct Choice {
     value: Argument,
     /// What it may be beside a constant.
     pub forms: Vec<Form>,
+    /// Whether a call of these takes nothing that depends on an input: floats round what it gives, and more of larger sizes.
+    pub is_alone: bool,
 }
 
 /// All numbers that may come of a count, and how each may be read.
@@ -74,16 +71,18 @@ pub fn choices(
         let edited: BTreeSet<(NodeId, usize)> =
             read.edits.iter().map(|edit| (edit.node, edit.param)).collect();
         let keys = keys(graph, graphs.len() == 2);
+        let Some(ops) = ops.get(at) else { continue };
+        let constant = constants(graph, ops);
         for (id, key) in graph.ids().zip(keys) {
-            let Some(schema) = ops.get(at).and_then(|ops| ops.call(graph, id)?.schema.as_ref()) else {
-                continue;
-            };
+            let Some(schema) = ops.call(graph, id).and_then(|info| info.schema.as_ref()) else { continue };
+            let is_alone = is_constant(graph, ops, &constant, id);
             let Ok(bound) = Bound::new(graph, id, schema) else { continue };
             for (param, known) in schema.params.iter().enumerate() {
                 let Some(value) = bound.given(param).filter(|_| is_factor(known)) else { continue };
                 let Some(number) = number(value).filter(|_| !edited.contains(&(id, param))) else { continue };
                 if let Some(&known) = by_key.get(&(key, param)) {
                     choices[known].places.push((at, id, param));
+                    choices[known].is_alone |= is_alone;
                     continue;
                 }
                 let forms = counts.forms(
@@ -94,7 +93,7 @@ pub fn choices(
                 );
                 if !forms.is_empty() {
                     by_key.insert((key, param), choices.len());
-                    choices.push(Choice { places: vec![(at, id, param)], value, forms });
+                    choices.push(Choice { places: vec![(at, id, param)], value, forms, is_alone });
                 }
             }
         }
@@ -102,14 +101,32 @@ pub fn choices(
     choices
 }
 
+/// The nodes that depend on no input.
+pub fn constants(graph: &Graph, ops: &Ops) -> Vec<bool> {
+    let mut constant = vec![false; graph.len()];
+    for id in graph.ids().filter(|&id| graph.node(id).op == Op::Call) {
+        constant[id.index()] = !ops.draws(graph, id) && is_constant(graph, ops, &constant, id);
+    }
+    constant
+}
+
+/// Whether all that a call computes with is constant; what only has the shape of an input does not depend on it.
+fn is_constant(graph: &Graph, ops: &Ops, constant: &[bool], id: NodeId) -> bool {
+    let is_shape = ops
+        .call(graph, id)
+        .is_some_and(|info| info.schema.as_ref().is_some_and(|schema| info.kind.only_shape_of_first(schema)));
+    let mut inputs = graph.inputs(id).into_iter().skip(usize::from(is_shape));
+    inputs.all(|of| constant.get(of.index()) == Some(&true))
+}
+
 /// Whether a parameter may hold a number that something is multiplied or compared with.
-fn is_factor(param: &Param) -> bool {
+pub fn is_factor(param: &Param) -> bool {
     const OTHERS: [&str; 5] = ["exponent", "p", "dropout_p", "momentum", "eps"];
     ["Scalar", "float", "Tensor"].contains(&param.ty.trim_end_matches('?'))
         && !OTHERS.contains(&param.name.as_str())
 }
 
-fn number(value: Argument) -> Option<f64> {
+pub fn number(value: Argument) -> Option<f64> {
     match value {
         Argument::Int(n) => Some(n as f64),
         Argument::Float(x) => Some(x),

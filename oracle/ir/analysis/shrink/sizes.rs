@@ -5,6 +5,9 @@
 //!
 //! The `k`-th size from `start` is the `k`-th number that is free to be taken, counted from 3, after `start - 3` others. So two
 //! starts that are at least [`SHIFTS`] apart give each size that shrinks two different small ones.
+//!
+//! For a proof each size takes several values in a row, which no other size takes, and they are combined in all ways: as many as
+//! the degree of coefficients in it, and one more ([`Need`]).
 
 use super::structure::{Leaf, Product, Structure};
 use std::cell::RefCell;
@@ -14,8 +17,28 @@ use std::collections::{BTreeMap, BTreeSet};
 pub const STAYS: i64 = 3;
 /// How much higher sizes may begin to keep counts apart.
 pub const SHIFTS: i64 = 4;
+/// Assignments of sizes for a proof at most.
+pub const MOST_ASSIGNMENTS: usize = 64;
 /// Structures inside one another at most.
 const MOST_DEPTH: u32 = 200;
+
+/// Recorded sizes of leaves.
+#[derive(Debug, Default)]
+pub struct Classes {
+    /// Those that shrink, the most frequent first.
+    pub free: Vec<i64>,
+    /// Those that stay.
+    pub stay: BTreeSet<i64>,
+}
+
+/// What a proof needs of a size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Need {
+    /// The least small size: as many as there are indices in a term.
+    pub least: i64,
+    /// The degree of coefficients.
+    pub degree: usize,
+}
 
 /// Small sizes.
 #[derive(Debug, Default)]
@@ -26,22 +49,42 @@ pub struct Sizes {
 }
 
 impl Sizes {
-    /// Gives `classes`, most frequent first, small sizes that begin `shift` after `start`.
-    pub fn new(classes: &[i64], stay: &BTreeSet<i64>, start: i64, shift: i64) -> Sizes {
-        let taken = |size: &i64| !stay.contains(size);
-        let skipped = usize::try_from(start.saturating_sub(STAYS).saturating_add(shift)).unwrap_or(0);
-        let free = (STAYS..).filter(taken).skip(skipped);
-        Sizes { map: classes.iter().copied().zip(free).collect(), known: RefCell::default() }
+    /// Small sizes from `start` on.
+    pub fn from(classes: &Classes, start: i64) -> Sizes {
+        let skipped = usize::try_from(start.saturating_sub(STAYS)).unwrap_or(0);
+        let free = (STAYS..).filter(|size| !classes.stay.contains(size)).skip(skipped);
+        Sizes { map: classes.free.iter().copied().zip(free).collect(), known: RefCell::default() }
+    }
+
+    /// All combinations of as many values as a proof needs of each size, at least two; `None` where they are too many. Where no
+    /// coefficient depends on a size it takes its two values in turn.
+    pub fn all(classes: &Classes, needs: &BTreeMap<i64, Need>) -> Option<Vec<Sizes>> {
+        let mut taken = classes.stay.clone();
+        let mut number = 1usize;
+        let mut values: Vec<(i64, Vec<i64>, usize)> = Vec::new();
+        for &class in &classes.free {
+            let Need { least, degree } = needs.get(&class).copied().unwrap_or(Need { least: 0, degree: 0 });
+            let each = number;
+            number = number.checked_mul(degree + 1).filter(|&number| number <= MOST_ASSIGNMENTS)?;
+            let free = (least.max(STAYS)..).filter(|size| !taken.contains(size));
+            let of_class: Vec<i64> = free.take((degree + 1).max(2)).collect();
+            taken.extend(&of_class);
+            values.push((class, of_class, each));
+        }
+        let is_in_turn = |class: &i64| needs.get(class).is_none_or(|need| need.degree == 0);
+        let of = |at: usize| {
+            let small = values.iter().filter_map(|(class, values, each)| {
+                let place = if is_in_turn(class) { at } else { at / each };
+                Some((*class, *values.get(place % values.len())?))
+            });
+            Sizes { map: small.collect(), known: RefCell::default() }
+        };
+        Some((0..number.max(2)).map(of).collect())
     }
 
     /// Recorded and small sizes.
     pub fn pairs(&self) -> impl Iterator<Item = (i64, i64)> {
         self.map.iter().map(|(&old, &new)| (old, new))
-    }
-
-    /// The small size of a recorded one that shrinks.
-    pub fn of_class(&self, class: i64) -> Option<i64> {
-        self.map.get(&class).copied()
     }
 
     /// The small size of a dimension.

@@ -1,6 +1,6 @@
 //! Each class of rule on small graphs, pairs that looser ways to shrink get wrong, and recorded graphs.
 
-use super::{Small, shrink};
+use super::{Shrinking, Small};
 use crate::format::{json, text};
 use crate::graph::Graph;
 use std::path::{Path, PathBuf};
@@ -30,23 +30,24 @@ fn elements(graph: &Graph) -> f64 {
 /// One line for a shrunk graph or a pair.
 fn report(name: &str, graphs: &[&Graph]) -> bool {
     let began = Instant::now();
-    let result = shrink(graphs, 3);
+    let found = Shrinking::new(graphs);
+    let result = found.as_ref().map_err(String::clone).and_then(|found| Ok((found, found.small(0, 3)?)));
     let seconds = began.elapsed().as_secs_f64();
     let nodes: usize = graphs.iter().map(|graph| graph.len()).sum();
     let before: f64 = graphs.iter().map(|graph| elements(graph)).sum();
     match result {
-        Ok(readings) => {
-            let Some(first) = readings.first() else { return false };
+        Ok((found, first)) => {
             let after: f64 = first.graphs.iter().map(elements).sum();
+            let doubts = found.doubts(0);
             println!(
                 "ok {name}: {nodes} nodes, {before:.1e} -> {after:.1e}, {} readings, {} kept, {} doubts, {seconds:.2} s {:?}",
-                readings.len(),
-                first.kept.len(),
-                first.doubts.len(),
+                found.readings,
+                found.kept.len(),
+                doubts.len(),
                 first.sizes
             );
             if std::env::var("SHRINK_WORDS").is_ok() {
-                println!("   kept {:?}\n   doubts {:?}", first.kept, first.doubts);
+                println!("   kept {:?}\n   doubts {doubts:?}", found.kept);
             }
             true
         }
@@ -89,7 +90,7 @@ fn recorded_graphs_shrink() {
     for path in &paths {
         let Some(graph) = recorded(path) else { continue };
         for start in [3, 7] {
-            match shrink(&[&graph], start) {
+            match all(&[&graph], start) {
                 Ok(readings) => {
                     shrunk += usize::from(start == 3);
                     let same = |small: &Graph| {
@@ -109,17 +110,33 @@ fn graph(lines: &str) -> Graph {
     text::parse(&text).unwrap_or_else(|errors| panic!("{text}\n{}", errors.render(None))).graph
 }
 
+/// All readings at the sizes from `start`.
+fn all(graphs: &[&Graph], start: i64) -> Result<Vec<Small>, String> {
+    let found = Shrinking::new(graphs)?;
+    (0..found.readings).map(|reading| found.small(reading, start)).collect()
+}
+
 fn small(lines: &[&str], start: i64) -> Vec<Small> {
     let graphs: Vec<Graph> = lines.iter().map(|lines| graph(lines)).collect();
-    let all: Vec<&Graph> = graphs.iter().collect();
-    shrink(&all, start).unwrap_or_else(|why| panic!("{lines:?}: {why}"))
+    let graphs: Vec<&Graph> = graphs.iter().collect();
+    all(&graphs, start).unwrap_or_else(|why| panic!("{lines:?}: {why}"))
+}
+
+/// What is kept, and how many assignments of sizes prove an equality under the first reading, or why none do.
+fn proof(lines: &str) -> (Vec<String>, Result<usize, Vec<String>>) {
+    let graph = graph(lines);
+    let graphs = [&graph];
+    let found = Shrinking::new(&graphs).unwrap_or_else(|why| panic!("{lines}: {why}"));
+    let number = found.proof(0, true).map(|all| all.map(|small| small.expect("small sizes")).count());
+    (found.kept.clone(), number)
 }
 
 /// The only reading of a graph, as text.
 fn printed(lines: &str) -> String {
     let readings = small(&[lines], 3);
     assert_eq!(readings.len(), 1, "{lines}");
-    assert!(readings[0].kept.is_empty(), "{:?}", readings[0].kept);
+    let (kept, _) = proof(lines);
+    assert!(kept.is_empty(), "{kept:?}");
     text::print_graph(&readings[0].graphs[0]).split_whitespace().collect::<Vec<&str>>().join(" ")
 }
 
@@ -294,19 +311,12 @@ fn positions_stay_apart() {
         for start in [3, 7] {
             let readings = small(&[&of(head, before), &of(head, after)], start);
             for reading in &readings {
-                assert_ne!(
-                    line(reading, 0, "y"),
-                    line(reading, 1, "y"),
-                    "{head} {:?} {:?}",
-                    reading.sizes,
-                    reading.kept
-                );
+                assert_ne!(line(reading, 0, "y"), line(reading, 1, "y"), "{head} {:?}", reading.sizes);
                 assert!(
                     !line(reading, 0, "y").contains("4096"),
-                    "{head} {} {:?} {:?}",
+                    "{head} {} {:?}",
                     line(reading, 0, "y"),
-                    reading.sizes,
-                    reading.kept
+                    reading.sizes
                 );
             }
         }
@@ -345,29 +355,56 @@ fn sizes_by_structure() {
     assert!(text.contains("view(x, [9, "), "{text}");
     assert!(!text.contains("z = input : f32[9]"), "{text}");
     // What has no rule keeps its dimensions, and every dimension of these sizes.
-    let readings = small(
-        &[
-            "x = input : f32[50, 60]\ny = test.unknown(x) : f32[50, 60]\nz = input : f32[60, 70]\nw = relu(z) : f32[60, 70]\noutput (y, w)",
-        ],
-        3,
-    );
-    assert_eq!(readings[0].kept, ["y (test.unknown)"]);
-    assert_eq!(readings[0].sizes, [(70, 3)]);
+    let unknown = "x = input : f32[50, 60]\ny = test.unknown(x) : f32[50, 60]\nz = input : f32[60, 70]\nw = relu(z) : f32[60, 70]\noutput (y, w)";
+    assert_eq!(proof(unknown).0, ["y (test.unknown)"]);
+    assert_eq!(small(&[unknown], 3)[0].sizes, [(70, 3)]);
 }
 
-/// What two assignments prove, and what they do not.
+/// How many assignments of sizes prove an equality, and where none do.
 #[test]
 fn conditions() {
-    let uniform =
-        |lines: &str| small(&[lines], 7).iter().map(|small| small.is_uniform).collect::<Vec<bool>>();
     let yes = [
-        "x = input : f32[50, 60]\nw = input : f32[60, 70]\ny = mm(x, w) : f32[50, 70]\nz = relu(y) : f32[50, 70]\noutput (z)",
-        "x = input : f32[50, 60]\ng = all_gather(x, dp) : f32[200, 60]\nw = wait(g) : f32[200, 60]\nv = view(w, [4, 3000]) : f32[4, 3000]\noutput (v)",
-        "x = input : f32[50, 60]\ny = mean(x, [1]) : f32[50]\noutput (y)",
-        "w = input : f32[1000, 64]\nt = input : i64[5, 7]\ne = embedding(w, t) : f32[5, 7, 64]\noutput (e)",
+        (
+            "x = input : f32[50, 60]\nw = input : f32[60, 70]\ny = mm(x, w) : f32[50, 70]\nz = relu(y) : f32[50, 70]\noutput (z)",
+            2,
+        ),
+        (
+            "x = input : f32[50, 60]\ng = all_gather(x, dp) : f32[200, 60]\nw = wait(g) : f32[200, 60]\nv = view(w, [4, 3000]) : f32[4, 3000]\noutput (v)",
+            2,
+        ),
+        ("x = input : f32[50, 60]\ny = mean(x, [1]) : f32[50]\noutput (y)", 2),
+        (
+            "w = input : f32[1000, 64]\nt = input : i64[5, 7]\ne = embedding(w, t) : f32[5, 7, 64]\noutput (e)",
+            2,
+        ),
+        // Two coefficients: s - t + 1 vanishes wherever sizes follow one another, but not on a grid.
+        ("x = input : f32[50, 60]\ny = mean(x, [0, 1]) : f32[]\noutput (y)", 4),
+        // One size twice: a coefficient of degree two.
+        ("x = input : f32[50, 50]\ny = mean(x, [0, 1]) : f32[]\noutput (y)", 3),
+        // A product of three.
+        ("x = input : f32[50, 60]\ny = mean(x, [1]) : f32[50]\nz = pow(y, 3) : f32[50]\noutput (z)", 4),
+        // A softmax has no coefficient; one of a difference that is 0 counts its elements, and so does one of a padded row.
+        (
+            "x = input : f32[50, 60]\nm = amax(x, [1], True) : f32[50, 1]\nd = sub(x, m) : f32[50, 60]\ne = exp(d) : f32[50, 60]\ns = sum(e, [1], True) : f32[50, 1]\ny = div(e, s) : f32[50, 60]\noutput (y)",
+            2,
+        ),
+        (
+            "x = input : f32[50, 60]\nd = sub(x, x) : f32[50, 60]\ne = exp(d) : f32[50, 60]\ns = sum(e, [1]) : f32[50]\nt = mul(s, s) : f32[50]\noutput (t)",
+            3,
+        ),
+        (
+            "x = input : f32[50, 60]\np = aten.constant_pad_nd.default(x, [0, 9], 0.0) : f32[50, 69]\ne = exp(p) : f32[50, 69]\ns = sum(e, [1]) : f32[50]\nt = mul(s, s) : f32[50]\noutput (t)",
+            9,
+        ),
+        // Written in place.
+        ("x = input : f32[50]\ny = mul(x, x) : f32[50]\nz = relu_(y) : f32[50]\noutput (z)", 2),
+        (
+            "x = input : f32[50, 60]\ny = mul(x, x) : f32[50, 60]\nv = select(y, 0, 0) : f32[60]\nm = mean(x, [0]) : f32[60]\nz = copy_(v, m) : f32[60]\ns = mean(y, [1]) : f32[50]\noutput (s)",
+            6,
+        ),
     ];
-    for lines in yes {
-        assert_eq!(uniform(lines), [true], "{lines}: {:?}", small(&[lines], 7)[0].doubts);
+    for (lines, number) in yes {
+        assert_eq!(proof(lines).1, Ok(number), "{lines}");
     }
     let no = [
         // Operators of order, positions as numbers, no meaning.
@@ -377,29 +414,28 @@ fn conditions() {
         "x = input : f32[50]\ni = arange(50) : i64[50]\ny = mul(x, i) : f32[50]\noutput (y)",
         "x = input : f32[50, 60]\ny = softmax(x, 1, False) : f32[50, 60]\noutput (y)",
         "x = input : f32[50, 60]\ny = prod(x, 1) : f32[50]\noutput (y)",
-        // Two coefficients: s - t + 1 vanishes wherever sizes follow one another.
-        "x = input : f32[50, 60]\ny = mean(x, [0, 1]) : f32[]\noutput (y)",
         // A count, and a choice by it.
         "o = ones([50]) : f32[50]\nn = sum(o, [0]) : f32[]\nm = sub(n, 40) : f32[]\ny = relu(m) : f32[]\noutput (y)",
         "x = input : f32[50, 60]\ns = sum(x, [1]) : f32[50]\ny = gt_scalar(s, 40) : bool[50]\noutput (y)",
-        // Written in place.
-        "x = input : f32[50]\ny = mul(x, x) : f32[50]\nz = relu_(y) : f32[50]\noutput (y)",
+        // Integers that are written may be positions.
+        "x = input : i64[50]\ny = mul(x, x) : i64[50]\nz = relu_(y) : i64[50]\noutput (z)",
     ];
     for lines in no {
-        assert!(uniform(lines).iter().all(|&is| !is), "{lines}");
+        assert!(proof(lines).1.is_err(), "{lines}");
     }
-    // Eight matrices of one size: more indices than it has.
+    // Many matrices of one size: it has as many elements as a term has indices.
     let mut chain = "x = input : f32[50, 50]\n".to_string();
     let mut last = "x".to_string();
     for at in 0..4 {
         chain += &format!("m{at} = mm({last}, {last}) : f32[50, 50]\n");
         last = format!("m{at}");
     }
-    assert_eq!(uniform(&format!("{chain}output ({last})")), [false]);
-    // Three of them at size 3, four at 7.
-    let product =
-        "x = input : f32[50, 50]\ny = mm(x, x) : f32[50, 50]\nz = mm(y, x) : f32[50, 50]\noutput (z)";
-    assert!(!small(&[product], 3)[0].is_uniform && small(&[product], 7)[0].is_uniform);
+    let chain = graph(&format!("{chain}output ({last})"));
+    let chain = [&chain];
+    let found = Shrinking::new(&chain).expect("shrinks");
+    let sizes: Vec<_> =
+        found.proof(0, true).expect("a proof").map(|small| small.expect("small").sizes).collect();
+    assert_eq!(sizes, [[(50, 17)], [(50, 18)]]);
 }
 
 #[test]
@@ -407,14 +443,14 @@ fn refusals() {
     let symbolic = "symbols s0\nx = input : f32[s0]\noutput (x)";
     let parsed = text::parse(format!("world 1 ranks\n{symbolic}\n")).or_else(|_| text::parse(symbolic));
     if let Ok(case) = parsed {
-        assert!(shrink(&[&case.graph], 3).is_err());
+        assert!(Shrinking::new(&[&case.graph]).is_err());
     }
     let late = graph("y = relu(x) : f32[9]\nx = input : f32[9]\noutput (y)");
-    assert!(shrink(&[&late], 3).is_err());
-    assert!(shrink(&[], 3).is_ok_and(|readings| readings.len() == 1));
+    assert!(Shrinking::new(&[&late]).is_err());
+    assert!(Shrinking::new(&[]).is_ok_and(|found| found.readings == 1));
     // Recorded shapes that no rule gives are not made to agree.
     let wrong = graph("x = input : f32[50, 60]\ny = relu(x) : f32[50, 61]\noutput (y)");
-    assert!(shrink(&[&wrong], 3).is_err());
+    assert!(all(&[&wrong], 3).is_err());
 }
 
 /// All cases of the corpus, however broken: no panic.
@@ -433,7 +469,7 @@ fn any_graph() {
             let Ok(case) = text::parse(&bytes) else { continue };
             if case.graph.len() < 1000 {
                 seen += 1;
-                shrunk += usize::from(shrink(&[&case.graph, &case.graph], 3).is_ok());
+                shrunk += usize::from(all(&[&case.graph, &case.graph], 3).is_ok());
             }
         }
     }

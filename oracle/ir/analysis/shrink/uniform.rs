@@ -1,23 +1,26 @@
-//! Whether equality at two small assignments proves equality at the recorded sizes.
+//! What small sizes prove about the recorded ones.
 //!
 //! # The statement
 //!
 //! Let each element of an observable be a sum, over indices of the sizes that shrink, of products of inputs, their
 //! functions and numbers. Let no term hold more than `d` indices of one size, its own included, and let the coefficients be
-//! rational functions of one size, whose numerators and denominators have degrees that add up to at most one. Then two programs
-//! that are equal, as such expressions, at two assignments of sizes that are at least `d` are equal at all.
+//! rational functions of the sizes, with numerators and denominators whose degrees in each size `s` add up to at most `t(s)`.
+//! Then two programs that are equal, as such expressions, at all combinations of `t(s) + 1` values of each size, none below
+//! `d`, are equal at all sizes.
 //!
 //! *Why:* everything here moves whole digits and pieces, so both programs are symmetric under permutations of the positions
 //! within each; a term names at most `d` positions of a size, and which of these coincide is a pattern that occurs at size `d`
-//! already. What is left of their difference is a polynomial in one size, of degree one, with two zeros. With coefficients
-//! in two sizes two assignments are not enough: `s - t + 1` vanishes at both.
+//! already. What is left of their difference is a polynomial of degree at most `t(s)` in each size, and it vanishes on a grid
+//! that is wider than that. Where a number is read as a root of a size, the root takes the place of the size: of what is of degree
+//! `t` in `s` it is of degree `2t` in the square root.
 //!
 //! # How it is established
 //!
 //! One pass over each graph bounds, for each value and each size that shrinks, how many indices a term has summed over
 //! ([`Live::bound`]) and the degrees of coefficients. An index is *named* if it occurs in every term; a sum over one that is not
-//! gives a factor of the size. Whatever is not listed is a doubt: operators of order, what the table of operators gives no meaning,
-//! positions as numbers, writes (their effects on other views are not followed).
+//! gives a factor of the size. What lies in a storage that was written is what it was, or what was written. Whatever is not
+//! listed is a doubt: operators of order, what the table of operators gives no meaning, positions as numbers, integers that are
+//! written, writes of what is not handed back.
 //!
 //! # What it presumes
 //!
@@ -30,14 +33,20 @@ use super::positions::Law;
 use super::read::Read;
 use super::rules::reduced_dims;
 use super::scalars::Form;
-use super::sizes::Sizes;
+use super::sizes::Need;
 use super::structure::{Leaf, Structure};
 use super::values::{Shape, Value};
+use crate::analysis::collectives::Collectives;
+use crate::analysis::edges::Edges;
+use crate::analysis::storages::{Mode, StorageIndex, Storages};
 use crate::graph::{Dtype, DtypeClass, Graph, NodeId, Op, Value as Argument};
 use crate::ops::{
     Binary, Bound, Collective, Fill, Kind, Matmul, Move, OpInfo, Ops, Random, Reduce, Unary, View,
 };
 use std::collections::{BTreeMap, BTreeSet};
+
+/// Reasons that are named.
+const MOST_DOUBTS: usize = 16;
 
 /// A number for each size that shrinks.
 type Powers = BTreeMap<i64, u32>;
@@ -66,6 +75,10 @@ struct Live {
     down: Powers,
     /// For each dimension whether its index occurs in every term.
     named: Vec<bool>,
+    /// For each dimension whether its index occurs in some term for certain: that nothing takes away.
+    varies: Vec<bool>,
+    /// Whether it is not 0 for certain.
+    is_present: bool,
     /// Whether no term is a number.
     is_pure: bool,
     /// Whether it is made of a logarithm: then a sum is a product.
@@ -76,7 +89,18 @@ struct Live {
 
 impl Live {
     fn input(rank: usize) -> Live {
-        Live { named: vec![true; rank], is_pure: true, ..Live::default() }
+        Live {
+            named: vec![true; rank],
+            varies: vec![true; rank],
+            is_present: true,
+            is_pure: true,
+            ..Live::default()
+        }
+    }
+
+    /// Of whose dimensions nothing is known.
+    fn forget(&mut self, rank: usize) {
+        (self.named, self.varies, self.is_present) = (vec![false; rank], vec![false; rank], false);
     }
 
     fn is_summed(&self) -> bool {
@@ -93,6 +117,17 @@ impl Live {
         self.is_ratio |= other.is_ratio;
     }
 
+    /// As it was, or as what was written over some of it.
+    fn overwrite(&mut self, new: &Live) {
+        self.join(new, false);
+        self.is_pure &= new.is_pure;
+        if self.named.iter().chain(&new.named).any(|named| !named) {
+            self.named.iter_mut().for_each(|named| *named = false);
+        }
+        self.varies.iter_mut().for_each(|varies| *varies = false);
+        self.is_present = false;
+    }
+
     /// Whether terms of a sum with another one multiply.
     fn mixes(&self, other: &Live) -> bool {
         [self, other].iter().any(|live| live.is_log || live.is_ratio)
@@ -106,7 +141,7 @@ struct Survey<'s> {
     read: &'s Read,
     state: &'s State,
     structure: &'s Structure,
-    sizes: &'s Sizes,
+    free: &'s BTreeSet<i64>,
     doubts: BTreeSet<String>,
     up: Powers,
     down: Powers,
@@ -119,17 +154,17 @@ pub struct Found {
     pub doubts: BTreeSet<String>,
     up: Powers,
     down: Powers,
-    /// The most indices of a size that a term of each node has summed over, and those of its own dimensions.
-    needs: Vec<(String, Powers, Powers)>,
+    /// The indices of its own dimensions that each node has, and the most that a term of it has summed over.
+    needs: Vec<(Powers, Powers)>,
     has_ratio: bool,
 }
 
 impl Found {
     /// Adds what one graph shows.
-    pub fn add(&mut self, graph: &Graph, ops: &Ops, read: &Read, state: &State, sizes: &Sizes) {
+    pub fn add(&mut self, graph: &Graph, ops: &Ops, read: &Read, state: &State, free: &BTreeSet<i64>) {
         let structure = &state.structure;
         let (up, down, doubts) = Default::default();
-        let mut survey = Survey { graph, ops, read, state, structure, sizes, doubts, up, down };
+        let mut survey = Survey { graph, ops, read, state, structure, free, doubts, up, down };
         let lives = survey.walk();
         survey.positions();
         most(&mut self.up, &survey.up);
@@ -139,26 +174,10 @@ impl Found {
             let mut own = Powers::new();
             survey.shapes(id).iter().for_each(|shape| most(&mut own, &survey.of_axes(&shape.axes)));
             if !(own.is_empty() && live.bound.is_empty()) {
-                self.needs.push((format!("{} ({})", graph.name(id), graph.target(id)), own, live.bound));
+                self.needs.push((own, live.bound));
             }
         }
         self.doubts.append(&mut survey.doubts);
-    }
-
-    /// A size must have room for all indices of a term. Where quotients are compared, the terms of one side are multiplied by
-    /// denominators of the other.
-    pub fn close(&mut self, sizes: &Sizes) {
-        for (node, own, bound) in std::mem::take(&mut self.needs) {
-            let mut indices = own;
-            (0..=u32::from(self.has_ratio)).for_each(|_| plus(&mut indices, &bound));
-            for (class, needs) in indices {
-                let size = sizes.of_class(class).unwrap_or(class);
-                if i64::from(needs) > size {
-                    let words = format!("{node} holds {needs} indices of {class}, which becomes {size}");
-                    self.doubts.insert(words);
-                }
-            }
-        }
     }
 
     /// Whether no coefficient depends on a size: nothing is averaged, and no sum counts what it adds.
@@ -166,48 +185,58 @@ impl Found {
         self.up.values().chain(self.down.values()).all(|&degree| degree == 0)
     }
 
-    /// Why not, with numbers that are read as counts.
-    pub fn with<'f>(
+    /// What a proof needs of each size, with numbers that are read as counts. A size must have room for all indices of a term; where
+    /// quotients are compared, the terms of one side are multiplied by denominators of the other.
+    ///
+    /// # Errors
+    /// Why there is no proof.
+    pub fn needs<'f>(
         &self,
         structure: &Structure,
-        sizes: &Sizes,
+        free: &[i64],
         forms: impl Iterator<Item = &'f Form>,
-    ) -> Vec<String> {
-        let (mut up, mut down, mut doubts) = (self.up.clone(), self.down.clone(), self.doubts.clone());
+    ) -> Result<BTreeMap<i64, Need>, Vec<String>> {
+        if !self.doubts.is_empty() {
+            return Err(self.doubts.iter().take(MOST_DOUBTS).cloned().collect());
+        }
+        let free = free.iter().copied().collect();
+        let mut indices = Powers::new();
+        for (own, bound) in &self.needs {
+            let mut all = own.clone();
+            (0..=u32::from(self.has_ratio)).for_each(|_| plus(&mut all, bound));
+            most(&mut indices, &all);
+        }
+        let (mut degrees, mut roots) = (self.up.clone(), Powers::new());
+        plus(&mut degrees, &self.down);
+        // A number may multiply what is divided by one, or another one of them.
         for form in forms {
-            if !form.is_rational() {
-                doubts.insert("a root of a size is a coefficient".to_string());
-            }
             let mut powers = Powers::new();
-            for &axis in &form.axes {
-                plus(&mut powers, &classes(structure, sizes, axis, 0));
-            }
-            // It may multiply what is divided by one, or another one of them.
-            plus(if form.divides() { &mut down } else { &mut up }, &powers);
+            form.axes.iter().for_each(|&axis| plus(&mut powers, &classes(structure, &free, axis, 0)));
+            plus(&mut degrees, &powers);
+            most(&mut roots, &powers.into_keys().map(|class| (class, form.root())).collect());
         }
-        plus(&mut up, &down);
-        let degree: u64 = up.values().map(|&n| u64::from(n)).sum();
-        if degree > 1 {
-            let classes: Vec<String> = up.keys().map(i64::to_string).collect();
-            doubts.insert(format!("coefficients of degree {degree} in the sizes {}", classes.join(", ")));
-        }
-        doubts.into_iter().collect()
+        let of = |&class: &i64| {
+            let degree = degrees.get(&class).copied().unwrap_or(0);
+            let degree = degree.saturating_mul(roots.get(&class).copied().unwrap_or(1)) as usize;
+            (class, Need { least: i64::from(indices.get(&class).copied().unwrap_or(0)), degree })
+        };
+        Ok(free.iter().map(of).collect())
     }
 }
 
 /// How many indices of each size that shrinks one position of a dimension is made of.
-fn classes(structure: &Structure, sizes: &Sizes, leaf: Leaf, depth: u32) -> Powers {
+fn classes(structure: &Structure, free: &BTreeSet<i64>, leaf: Leaf, depth: u32) -> Powers {
     let mut all = Powers::new();
     for piece in structure.pieces(leaf).unwrap_or_default() {
         let mut of_piece = Powers::new();
         for digit in piece {
             if structure.is_free(digit) {
                 let size = structure.size(digit);
-                if sizes.of_class(size).is_some() {
+                if free.contains(&size) {
                     *of_piece.entry(size).or_default() += 1;
                 }
             } else if depth < 50 {
-                plus(&mut of_piece, &classes(structure, sizes, digit, depth + 1));
+                plus(&mut of_piece, &classes(structure, free, digit, depth + 1));
             }
         }
         most(&mut all, &of_piece);
@@ -217,7 +246,7 @@ fn classes(structure: &Structure, sizes: &Sizes, leaf: Leaf, depth: u32) -> Powe
 
 impl Survey<'_> {
     fn classes(&self, leaf: Leaf) -> Powers {
-        classes(self.structure, self.sizes, leaf, 0)
+        classes(self.structure, self.free, leaf, 0)
     }
 
     fn of_axes<'a>(&self, axes: impl IntoIterator<Item = &'a Leaf>) -> Powers {
@@ -242,7 +271,22 @@ impl Survey<'_> {
 
     fn walk(&mut self) -> Vec<Live> {
         let mut lives: Vec<Live> = Vec::with_capacity(self.graph.len());
+        let has_writes = self.graph.ids().any(|id| self.writes(id));
+        let storages = has_writes.then(|| {
+            let (graph, ops) = (self.graph, self.ops);
+            Storages::new(graph, ops, &Edges::new(graph), &Collectives::new(graph, ops), Mode::Physical)
+        });
+        let mut written: BTreeMap<StorageIndex, Live> = BTreeMap::new();
         for id in self.graph.ids() {
+            if let Some(storages) = &storages {
+                self.graph.for_each_input(id, &mut |input| {
+                    let parts = storages.all_parts(input).map(|part| part.storage);
+                    let news: Vec<&Live> = parts.filter_map(|storage| written.get(&storage)).collect();
+                    if let Some(live) = lives.get_mut(input.index()) {
+                        news.into_iter().for_each(|new| live.overwrite(new));
+                    }
+                });
+            }
             let live = match self.graph.node(id).op {
                 Op::Placeholder | Op::GetAttr => Live::input(self.rank(id)),
                 Op::Output => Live::default(),
@@ -250,9 +294,42 @@ impl Survey<'_> {
             };
             most(&mut self.up, &live.up);
             most(&mut self.down, &live.down);
+            if let Some(storages) = storages.as_ref().filter(|_| self.writes(id)) {
+                let is_followed = self.is_handed_back(id, storages);
+                let is_small = self.shrinks(id);
+                if !is_followed && (is_small || live.is_summed()) {
+                    self.doubt(
+                        id,
+                        "writes what is not followed to a tensor that shrinks, or what was summed over one",
+                    );
+                }
+                for access in storages.accesses_by(id).iter().filter(|access| access.touch.writes()) {
+                    let all = written.entry(access.part.storage).or_insert_with(|| live.clone());
+                    all.overwrite(&live);
+                }
+            }
             lives.push(live);
         }
         lives
+    }
+
+    fn writes(&self, id: NodeId) -> bool {
+        self.ops.call(self.graph, id).is_some_and(|info| info.written(self.graph, id).next().is_some())
+    }
+
+    /// Whether a call writes to one argument alone and hands it back, and it holds no integers: these may be positions.
+    fn is_handed_back(&self, id: NodeId, storages: &Storages) -> bool {
+        let info = self.ops.get(self.graph, id);
+        let bound = info.schema.as_ref().and_then(|schema| Bound::new(self.graph, id, schema).ok());
+        let written: Vec<usize> = info.written(self.graph, id).collect();
+        let given = match (bound, written.as_slice()) {
+            (Some(bound), &[param]) => bound.given(param),
+            _ => None,
+        };
+        let Some(Argument::Node(given)) = given else { return false };
+        let is_float =
+            self.graph.tensor_of(given).is_some_and(|tensor| tensor.dtype.class() >= DtypeClass::Float);
+        is_float && storages.base(id, 0).is_some_and(|(base, _)| base == given)
     }
 
     fn rank(&self, id: NodeId) -> usize {
@@ -265,10 +342,6 @@ impl Survey<'_> {
         self.graph.for_each_input(id, &mut |input| inputs.extend(lives.get(input.index())));
         let rank = self.rank(id);
         let is_small = self.shrinks(id);
-        let writes = info.writes() || !info.undeclared_writes().is_empty();
-        if writes && (is_small || inputs.iter().any(|input| input.is_summed())) {
-            self.doubt(id, "writes to a tensor that shrinks, or what was summed over one");
-        }
         let made = self.live(id, info, &inputs, lives);
         let Some(mut live) = made else {
             // A function of corresponding elements is one at all sizes, whatever it is.
@@ -279,6 +352,7 @@ impl Survey<'_> {
             return function(&inputs, rank, true);
         };
         live.named.resize(rank, false);
+        live.varies.resize(rank, false);
         live
     }
 
@@ -305,7 +379,8 @@ impl Survey<'_> {
             Kind::Collective(kind) => self.sent(id, info, kind, inputs),
             Kind::Fill(fill) => {
                 let is_zero = fill == Fill::Zeros;
-                Some(Live { named: vec![is_zero; rank], is_pure: is_zero, ..Live::default() })
+                let is_present = !is_zero;
+                Some(Live { named: vec![is_zero; rank], is_present, is_pure: is_zero, ..Live::default() })
             }
             Kind::Random(Random::Rand | Random::Randn) => Some(Live::input(rank)),
             // Places of a dimension, each its own.
@@ -324,8 +399,8 @@ impl Survey<'_> {
             Kind::Fma => {
                 let [a, b, c] = inputs[..] else { return None };
                 let mut live = function(&[a, b], rank, !(a.is_pure || b.is_pure));
-                live.named = either(self.named(id, 0, a), self.named(id, 1, b), true);
-                live.named = either(live.named, self.named(id, 2, c), false);
+                live.named = either(self.broadcast(id, 0, &a.named), self.broadcast(id, 1, &b.named), true);
+                live.named = either(live.named, self.broadcast(id, 2, &c.named), false);
                 live.join(c, live.mixes(c));
                 live.is_pure &= c.is_pure;
                 Some(live)
@@ -382,9 +457,12 @@ impl Survey<'_> {
             && let Some(from) = self.shapes(*from).first()
         {
             let added = to.axes.len().saturating_sub(from.axes.len());
-            for (at, (named, &axis)) in live.named.iter_mut().zip(&to.axes).enumerate() {
+            for (at, &axis) in to.axes.iter().enumerate() {
                 let same = at.checked_sub(added).and_then(|at| from.axes.get(at));
-                *named &= same.is_some_and(|&same| self.structure.size(same) == self.structure.size(axis));
+                if !same.is_some_and(|&same| self.structure.size(same) == self.structure.size(axis)) {
+                    live.named[at] = false;
+                    live.varies[at] = false;
+                }
             }
         }
         live
@@ -404,15 +482,18 @@ impl Survey<'_> {
             Move::Copy => {
                 // The first one only has the shape.
                 let from = *inputs.last()?;
-                Some(Live { named: vec![false; rank], ..from.clone() })
+                let mut live = from.clone();
+                live.forget(rank);
+                Some(live)
             }
             Move::Pad => {
                 let bound = Bound::new(self.graph, id, info.schema.as_ref()?).ok()?;
                 let mut live = moved(inputs, rank);
-                if bound.float("value") != Some(0.0) {
-                    live.named = vec![false; rank];
-                    live.is_pure = false;
-                }
+                let is_zero = bound.float("value") == Some(0.0);
+                let named = if is_zero { live.named.clone() } else { vec![false; rank] };
+                live.forget(rank);
+                live.named = named;
+                live.is_pure &= is_zero;
                 Some(live)
             }
             // An index is a sum over the indexed dimension of one place or none. Of several that name one place the last one
@@ -428,7 +509,7 @@ impl Survey<'_> {
                 let axes = self.shapes(source).first().map(|shape| shape.axes.clone())?;
                 plus(&mut live.bound, &self.of_axes(&axes));
                 // One element may be taken again and again.
-                live.named = vec![false; rank];
+                live.forget(rank);
                 Some(live)
             }
             _ => None,
@@ -484,10 +565,16 @@ impl Survey<'_> {
             }
             Unary::Exp | Unary::Exp2 if input.is_log && input.is_summed() => return None,
             _ => {
+                // Of 0 it may be another number.
                 live.named = vec![false; input.named.len()];
                 live.is_pure = false;
                 live.is_log |= matches!(op, Unary::Log | Unary::Log2);
             }
+        }
+        // A function of what has an index has it, whatever its terms are.
+        if !matches!(op, Unary::Neg | Unary::Square) {
+            live.named.iter_mut().zip(&live.varies).for_each(|(named, varies)| *named |= varies);
+            live.is_present = matches!(op, Unary::Exp | Unary::Exp2) || live.varies.contains(&true);
         }
         // A function of a quotient of sizes is none of a polynomial in them.
         if !matches!(op, Unary::Neg | Unary::Square) {
@@ -498,8 +585,8 @@ impl Survey<'_> {
         Some(live)
     }
 
-    /// The named dimensions of an operand as those of the result that it is broadcast to.
-    fn named(&self, id: NodeId, place: usize, live: &Live) -> Vec<bool> {
+    /// What is said of the dimensions of an operand as those of the result that it is broadcast to.
+    fn broadcast(&self, id: NodeId, place: usize, dims: &[bool]) -> Vec<bool> {
         let rank = self.rank(id);
         let result: Vec<Leaf> = self.shapes(id).first().map(|shape| shape.axes.clone()).unwrap_or_default();
         let mut inputs = Vec::new();
@@ -511,7 +598,7 @@ impl Survey<'_> {
         let is_named = |at: usize| {
             let place = at.checked_sub(added)?;
             let same = self.structure.size(*own.get(place)?) == self.structure.size(*result.get(at)?);
-            Some(same && *live.named.get(place)?)
+            Some(same && *dims.get(place)?)
         };
         (0..rank).map(|at| is_named(at).unwrap_or(false)).collect()
     }
@@ -524,16 +611,25 @@ impl Survey<'_> {
             _ => None,
         };
         let (left, right) = (operand(0), operand(1));
-        let number = Live { named: Vec::new(), ..Live::default() };
+        let is_zero = |param: usize| {
+            matches!(bound.given(param), Some(Argument::Int(0)))
+                || matches!(bound.given(param), Some(Argument::Float(x)) if x == 0.0)
+        };
+        let number = Live { is_present: !is_zero(0) && !is_zero(1), ..Live::default() };
         let (a, b) = (left.unwrap_or(&number), right.unwrap_or(&number));
         // Places among the tensors that the call takes.
-        let of_a = left.map_or(Vec::new(), |live| self.named(id, 0, live));
-        let of_b = right.map_or(Vec::new(), |live| self.named(id, usize::from(left.is_some()), live));
-        let pad = |mut named: Vec<bool>| {
-            named.resize(rank, false);
-            named
+        let place_of_b = usize::from(left.is_some());
+        let dims = |live: Option<&Live>, place: usize, dims: fn(&Live) -> Vec<bool>| {
+            let mut dims = live.map_or(Vec::new(), |live| self.broadcast(id, place, &dims(live)));
+            dims.resize(rank, false);
+            dims
         };
-        let (of_a, of_b) = (pad(of_a), pad(of_b));
+        let named = |live: &Live| live.named.clone();
+        let (of_a, of_b) = (dims(left, 0, named), dims(right, place_of_b, named));
+        let varies = |live: &Live| live.varies.clone();
+        let (vary_a, vary_b) = (dims(left, 0, varies), dims(right, place_of_b, varies));
+        let all = |live: &Live| vec![true; live.named.len()];
+        let (has_a, has_b) = (dims(left, 0, all), dims(right, place_of_b, all));
         let tensors: Vec<&Live> = [left, right].into_iter().flatten().collect();
         let mut live = a.clone();
         match op {
@@ -541,17 +637,32 @@ impl Survey<'_> {
                 live.join(b, a.mixes(b));
                 live.named = either(of_a, of_b, false);
                 live.is_pure = a.is_pure && b.is_pure;
+                // What one of both alone has the other one does not take away.
+                let alone = |varies: Vec<bool>, other: Vec<bool>| {
+                    varies.into_iter().zip(other).map(|(varies, other)| varies && !other).collect()
+                };
+                live.varies = either(alone(vary_a, has_b), alone(vary_b, has_a), true);
+                if [bound.float("alpha"), bound.int("alpha").map(|n| n as f64)].contains(&Some(0.0)) {
+                    live.varies = vec![false; rank];
+                }
+                live.is_present = live.varies.contains(&true);
             }
             Binary::Mul => {
                 live.join(b, true);
                 live.named = either(of_a, of_b, true);
                 live.is_pure = a.is_pure || b.is_pure;
+                live.varies = either(vary_a, vary_b, true);
+                live.is_present = a.is_present && b.is_present;
+                if !live.is_present {
+                    live.varies = vec![false; rank];
+                }
             }
             Binary::Div if bound.text("rounding_mode").is_none() => {
                 plus(&mut live.bound, &b.bound);
                 plus(&mut live.up, &b.down);
                 plus(&mut live.down, &b.up);
                 live.named = of_a;
+                live.varies = vec![false; rank];
                 live.is_log |= b.is_log;
                 live.is_ratio |= b.is_ratio || right.is_some();
             }
@@ -572,10 +683,12 @@ impl Survey<'_> {
                 }
                 (1..exponent as u32).for_each(|_| live.join(a, true));
                 live.named = of_a;
+                live.varies = vary_a;
             }
             Binary::ThresholdBackward => {
                 self.choice(id, &tensors);
                 live.join(b, true);
+                live.forget(rank);
                 live.named = of_a;
             }
             Binary::Maximum
@@ -654,8 +767,16 @@ impl Survey<'_> {
             plus(&mut live.down, &over);
         }
         let keeps = bound.bool("keepdim").unwrap_or(false);
-        let left = input.named.iter().enumerate().filter(|(at, _)| keeps || !dims.contains(at));
-        live.named = left.map(|(_, &named)| named).collect();
+        let left = |of: &[bool]| -> Vec<bool> {
+            let left = of.iter().enumerate().filter(|(at, _)| keeps || !dims.contains(at));
+            left.map(|(_, &of)| of).collect()
+        };
+        (live.named, live.varies) = (left(&input.named), left(&input.varies));
+        // Terms that have no index of the sum may take one another away.
+        if !dims.iter().all(|&dim| input.named.get(dim) == Some(&true)) {
+            live.varies.iter_mut().for_each(|varies| *varies = false);
+            live.is_present = false;
+        }
         Some(live)
     }
 
@@ -684,9 +805,10 @@ impl Survey<'_> {
         if first == 1 {
             let bias = lives.get(node(0)?.index())?;
             live.join(bias, live.mixes(bias));
-            all &= self.named(id, 0, bias).iter().all(|&named| named);
+            all &= self.broadcast(id, 0, &bias.named).iter().all(|&named| named);
             live.is_pure &= bias.is_pure;
         }
+        live.forget(rank);
         live.named = vec![all; rank];
         Some(live)
     }
@@ -720,14 +842,18 @@ fn either(a: Vec<bool>, b: Vec<bool>, is_or: bool) -> Vec<bool> {
     a.into_iter().zip(b).map(|(a, b)| if is_or { a || b } else { a && b }).collect()
 }
 
-/// Elements of the inputs, moved: named only where all of theirs are.
+/// Elements of the inputs, moved: what holds of all dimensions of all of them holds of those of the result.
 fn moved(inputs: &[&Live], rank: usize) -> Live {
     let mut live = Live::input(rank);
     for input in inputs {
         live.join(input, false);
         live.is_pure &= input.is_pure;
-        if input.named.iter().any(|&named| !named) {
+        live.is_present &= input.is_present;
+        if input.named.contains(&false) {
             live.named = vec![false; rank];
+        }
+        if input.varies.contains(&false) || !input.is_present {
+            live.varies = vec![false; rank];
         }
     }
     live
@@ -735,7 +861,8 @@ fn moved(inputs: &[&Live], rank: usize) -> Live {
 
 /// Some function of the inputs.
 fn function(inputs: &[&Live], rank: usize, is_number: bool) -> Live {
-    let mut live = Live { named: vec![false; rank], is_pure: !is_number, ..Live::default() };
+    let mut live = Live { is_pure: !is_number, ..Live::default() };
+    live.forget(rank);
     inputs.iter().for_each(|input| live.join(input, true));
     live.is_ratio |= live.is_summed();
     live

@@ -1,0 +1,92 @@
+//! Numbers that may make up for sizes at the recorded ones alone.
+//!
+//! A graph that divides the sum of 64 elements by 32 is one that takes twice their mean, but at no other size. So numbers that
+//! only one of two graphs has are held against the sizes: a few times one, a product of two, or a root of one, or a part of
+//! that. The product of such numbers has to reach a root of a size, or the ratio of two; 2 alone reaches none of 4096.
+
+use super::scalars::{constants, is_factor, number};
+use crate::graph::{Graph, Value};
+use crate::ops::{Bound, Kind, Ops};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Sizes up to which a number that is one of them says nothing of it.
+const SMALL_SIZE: i64 = 8;
+
+/// How many times a size a number is at most that may stand for it.
+const FEW_TIMES: f64 = 65.0;
+
+/// The numbers that a graph computes with, by their bits: how often each operator is given each.
+fn numbers<'g>(graph: &'g Graph, ops: &Ops) -> BTreeMap<(&'g str, u64), usize> {
+    let mut found = BTreeMap::new();
+    for id in graph.ids() {
+        let Some(info) = ops.call(graph, id) else { continue };
+        let schema = info.schema.as_ref();
+        let bound = schema.and_then(|schema| Bound::new(graph, id, schema).ok());
+        let params = schema.map_or(&[][..], |schema| &schema.params);
+        for (at, param) in params.iter().enumerate().filter(|(_, param)| is_factor(param)) {
+            let value = bound.as_ref().and_then(|bound| bound.given(at));
+            let is_computed_with =
+                matches!(value, Some(Value::Float(_))) || info.kind.is_elementwise() || param.ty == "Scalar";
+            if let Some(number) = value.and_then(number).filter(|_| is_computed_with) {
+                let operator = graph.target(id).split('.').nth(1).unwrap_or_default();
+                *found.entry((operator, number.to_bits())).or_default() += 1;
+            }
+        }
+    }
+    found
+}
+
+/// Whether numbers, or sums of what depends on no input, may make up for sizes.
+pub fn may_make_up_for_sizes(graphs: &[&Graph], ops: &[Ops]) -> bool {
+    let dims = |graph: &&Graph| -> Vec<i64> {
+        let outs = graph.ids().flat_map(|id| graph.tensors_of(graph.node(id).out));
+        outs.flat_map(|tensor| graph.dims(graph.tensor(tensor).shape)).filter_map(|dim| dim.known()).collect()
+    };
+    let sizes: BTreeSet<i64> = graphs.iter().flat_map(dims).filter(|&size| size > SMALL_SIZE).collect();
+    let all: Vec<_> = graphs.iter().zip(ops).map(|(graph, ops)| numbers(graph, ops)).collect();
+    let is_new = all.iter().any(|after| {
+        let given: BTreeSet<_> = all[0].keys().chain(after.keys()).collect();
+        let times = |one| {
+            let [before, after] = [&all[0], after].map(|numbers| numbers.get(one).copied().unwrap_or(0));
+            (f64::from_bits(one.1), before.abs_diff(after))
+        };
+        let new: Vec<(f64, usize)> = given.into_iter().map(times).filter(|(_, times)| *times > 0).collect();
+        reach_sizes(&new, &sizes) && new.iter().any(|(number, _)| is_of_sizes(*number, &sizes))
+    });
+    is_new || graphs.iter().zip(ops).any(|(graph, ops)| sums_constants(graph, ops))
+}
+
+/// Whether the product of some numbers, each so often, is as large as the fourth root of a size or the ratio of two.
+fn reach_sizes(numbers: &[(f64, usize)], sizes: &BTreeSet<i64>) -> bool {
+    let of = |&(x, times): &(f64, usize)| x.abs().max(1.0 / x.abs()).powi(times.min(64) as i32);
+    let reach: f64 = numbers.iter().map(of).product();
+    let is_reached = |least: f64| least <= reach * (1.0 + 1e-6);
+    let ratios = sizes.iter().zip(sizes.iter().skip(1)).map(|(&low, &high)| high as f64 / low as f64);
+    sizes.first().is_some_and(|&size| is_reached((size as f64).powf(0.25)))
+        || ratios.into_iter().any(is_reached)
+}
+
+/// Whether a number is a few times a size, a product of two, or a root of one, or a part of that.
+fn is_of_sizes(x: f64, sizes: &BTreeSet<i64>) -> bool {
+    let is_of = |n: f64| {
+        [x / n, x * n].into_iter().any(|ratio| {
+            let times = ratio.abs().max(1.0 / ratio.abs());
+            times < FEW_TIMES && (times * 2.0 - (times * 2.0).round()).abs() < 1e-6
+        })
+    };
+    sizes.iter().map(|&size| size as f64).any(|n| {
+        let is_of_two = |&other: &i64| is_of(n * other as f64);
+        is_of(n) || is_of(n.sqrt()) || is_of(n.powf(0.25)) || sizes.iter().any(is_of_two)
+    })
+}
+
+/// Whether something is summed, or put in order, that depends on no input.
+fn sums_constants(graph: &Graph, ops: &Ops) -> bool {
+    let constant = constants(graph, ops);
+    graph.ids().filter(|id| constant[id.index()] && !graph.inputs(*id).is_empty()).any(|id| {
+        !ops.call(graph, id).is_some_and(|info| {
+            info.kind.takes_corresponding()
+                || matches!(info.kind, Kind::View(_) | Kind::Move(_) | Kind::GetItem | Kind::Fill(_))
+        })
+    })
+}
