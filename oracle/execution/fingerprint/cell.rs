@@ -174,7 +174,7 @@ fn is_zero(cell: &Cell) -> bool {
 
 impl Cell {
     /// What tells it from others.
-    fn key(&self) -> u64 {
+    pub(super) fn key(&self) -> u64 {
         mix(mix(text("cell"), self.u), self.v)
     }
 
@@ -186,6 +186,12 @@ impl Cell {
     /// Infinite or no number, and not for want of room.
     pub(super) fn is_special(&self) -> bool {
         !self.is_lost && !self.number.is_finite()
+    }
+
+    /// The infinity that it is, whatever the inputs are.
+    fn infinity(&self) -> Option<f64> {
+        (self.is_constant && !self.is_lost && !self.is_pole && self.number.is_infinite())
+            .then_some(self.number)
     }
 
     /// The sign of a float, where that is known.
@@ -414,6 +420,13 @@ impl Algebra<'_> {
 
     pub(super) fn add(&self, a: Cell, b: Cell) -> Cell {
         let p = self.field.p;
+        // What is added to an infinity is finite, by the premises.
+        if let Some(sum) = match (a.infinity(), b.infinity()) {
+            (Some(a), Some(b)) => Some(a + b),
+            (one, other) => one.or(other),
+        } {
+            return self.special(sum);
+        }
         let exponential = match (a.exponential, b.exponential) {
             (0, 0) => 0,
             _ => field::mul(self.exponential(&a), self.exponential(&b), p),
@@ -431,8 +444,12 @@ impl Algebra<'_> {
     }
 
     pub(super) fn neg(&self, a: Cell) -> Cell {
+        if let Some(infinity) = a.infinity() {
+            return self.special(-infinity);
+        }
         let p = self.field.p;
         Cell {
+            number: -a.number,
             u: field::neg(a.u, R),
             v: field::neg(a.v, p),
             exponential: field::inverse(a.exponential, p).unwrap_or(0),
@@ -446,7 +463,13 @@ impl Algebra<'_> {
         let p = self.field.p;
         let are_positive = a.low >= 0.0 && b.low >= 0.0;
         let is_square = a.is(&b);
+        let times = |of: &Cell, times: &Cell| {
+            let n = times.known_integer().filter(|_| of.exponential != 0)?;
+            let power = field::pow(of.exponential, n.unsigned_abs(), p);
+            if n < 0 { field::inverse(power, p) } else { Some(power) }
+        };
         Cell {
+            exponential: times(&a, &b).or_else(|| times(&b, &a)).unwrap_or(0),
             low: if are_positive {
                 product(a.low, b.low)
             } else if is_square {
@@ -547,6 +570,9 @@ impl Algebra<'_> {
     }
 
     pub(super) fn exp(&mut self, a: Cell) -> Cell {
+        if let Some(infinity) = a.infinity() {
+            return if infinity < 0.0 { self.integer(0) } else { a };
+        }
         let v = self.exponential(&a);
         // Equal arguments are equal in one of the fields, and so are their exponentials, in the other one.
         let (u, _) = self.field.drawn(mix(text("exp"), a.v));
@@ -677,7 +703,15 @@ impl Algebra<'_> {
                 return self.extreme(is_max == (sign > 0), true, &scaled);
             }
         }
-        if a.is(&b) { self.square(a) } else { self.mul(a, b) }
+        if !a.is(&b) {
+            return self.mul(a, b);
+        }
+        // That of an absolute value is that of the value.
+        let of = self.table.sets.get(&a.key()).and_then(|(_, members)| match members.as_slice() {
+            [one, other] if other.is(&self.neg(*one)) => Some(*one),
+            _ => None,
+        });
+        self.square(of.unwrap_or(a))
     }
 
     /// What a maximum (true) or minimum is made of, where that is little.
@@ -962,13 +996,24 @@ impl Algebra<'_> {
     /// A choice between two values by what they are compared to is the larger or the smaller of them, and so is one by the
     /// comparison of others, `is_real`, whose difference is in proportion to theirs.
     pub(super) fn as_extreme(&mut self, is_real: bool, cell: Cell) -> Cell {
-        match self.extreme_chosen(is_real, &cell) {
-            Some((is_max, of)) => self.extreme(is_max, is_real, &of),
-            None => cell,
-        }
+        let Some(([first, second], [less, equal, greater])) = self.outcomes(&cell) else { return cell };
+        let is_one = |leaf: &Cell| leaf.is(&first) || leaf.is(&second);
+        let apart = self.minus(first, second);
+        let is_part = |difference: Cell| self.proportion(difference, apart).is_some();
+        let is_same = equal.is(&less) || is_real && is_part(self.minus(equal, less));
+        let sign = match () {
+            _ if !is_one(&equal) && !is_real || !is_same && is_real => None,
+            _ if less.is(&greater) => return if is_real { less } else { cell },
+            _ if less.is(&second) && greater.is(&first) => Some(-1),
+            _ if less.is(&first) && greater.is(&second) => Some(1),
+            _ if is_real => self.proportion(self.minus(less, greater), apart),
+            _ => None,
+        };
+        sign.map_or(cell, |sign| self.extreme(sign < 0, is_real, &[less, greater]))
     }
 
-    fn extreme_chosen(&self, is_real: bool, cell: &Cell) -> Option<(bool, [Cell; 2])> {
+    /// Two values, and what is chosen by how they compare: if the first is less, if they are equal, and if it is greater.
+    fn outcomes(&self, cell: &Cell) -> Option<([Cell; 2], [Cell; 3])> {
         let Choices { conditions, leaves } = self.table.choices.get(&cell.key())?;
         let mut pairs = conditions.iter().filter_map(|condition| self.table.compared.get(&condition.key()));
         let &[first, second] = pairs.next()?;
@@ -1000,19 +1045,7 @@ impl Algebra<'_> {
         if !conditions.iter().all(|condition| is_known(condition) && gives_on(condition)) {
             return None;
         }
-        let is_one = |leaf: &Cell| leaf.is(&first) || leaf.is(&second);
-        let sign = match () {
-            _ if !is_one(&equal) && !is_real => return None,
-            _ if less.is(&second) && greater.is(&first) => -1,
-            _ if less.is(&first) && greater.is(&second) => 1,
-            _ if is_real => {
-                let apart = self.minus(first, second);
-                let is_same = equal.is(&less) || self.proportion(self.minus(equal, less), apart).is_some();
-                if is_same { self.proportion(self.minus(less, greater), apart)? } else { return None }
-            }
-            _ => return None,
-        };
-        Some((sign < 0, [less, greater]))
+        Some(([first, second], [less, equal, greater]))
     }
 
     /// A product with a value that is one of some numbers.

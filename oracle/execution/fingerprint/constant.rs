@@ -42,16 +42,18 @@ pub(super) fn recognised(x: f64, single: bool) -> Constant {
     if x == x.trunc() && x < 2f64.powi(53) {
         return Constant::Fraction(x as u128, 1);
     }
-    let fraction = |x: f64, most: u128| reading.fraction(x, most).map(|(p, q)| Constant::Fraction(p, q));
-    fraction(x, reading.denominators)
-        .or_else(|| reading.inverse(x))
-        .or_else(|| reading.root(x))
-        .or_else(|| reading.logarithm(x))
-        .or_else(|| reading.decimal(x, is_single))
-        .unwrap_or_else(|| exact(x))
+    // What was computed of constants in double precision is near a simple number only as a float of 32 bits.
+    let as_single = || SINGLE.simple(f64::from(x as f32)).filter(|_| single);
+    let simple = reading.simple(x).or_else(|| reading.decimal(x, is_single)).or_else(as_single);
+    simple.unwrap_or_else(|| exact(x))
 }
 
 impl Reading {
+    fn simple(&self, x: f64) -> Option<Constant> {
+        let fraction = self.fraction(x, self.denominators).map(|(p, q)| Constant::Fraction(p, q));
+        fraction.or_else(|| self.inverse(x)).or_else(|| self.root(x)).or_else(|| self.logarithm(x))
+    }
+
     fn is_near(&self, x: f64, y: f64) -> bool {
         self.is_within(1.0, x, y)
     }

@@ -224,6 +224,17 @@ fn is_ring_of_integers(function: Pointwise) -> bool {
     }
 }
 
+/// Whether a function is one of floats that is computed in at least 32 bits.
+fn is_arithmetic(function: Pointwise) -> bool {
+    match function {
+        Pointwise::Unary(op, _) => op == Unary::Square,
+        Pointwise::Binary(op, ..) => {
+            matches!(op, Binary::Add | Binary::Sub | Binary::Mul | Binary::Div | Binary::Pow)
+        }
+        _ => false,
+    }
+}
+
 /// Whether a function gives one of its operands, or what each dtype holds: casts may be made before it or after it.
 fn keeps_dtype(function: Pointwise) -> bool {
     use Binary::*;
@@ -311,7 +322,7 @@ impl Fingerprints {
     }
 
     fn rounded_once(&self, table: &mut Table, key: u64, from: Dtype, to: Dtype) -> u64 {
-        if table.exact.contains(&(key, to)) {
+        if table.exact.contains(&(key, to)) || is_float(to) && self.is_negative_of_exact(table, key, to) {
             return key;
         }
         let what = words(text("cast"), [to as u64, from.class() as u64]);
@@ -354,6 +365,13 @@ impl Fingerprints {
             algebra.table.unwrapped.insert(held, cell);
         }
         held
+    }
+
+    /// Whether a float of a dtype has the same magnitude.
+    fn is_negative_of_exact(&self, table: &mut Table, key: u64, dtype: Dtype) -> bool {
+        let algebra = self.algebra(table);
+        let other = algebra.neg(algebra.cell(key));
+        table.exact.contains(&(other.key(), dtype))
     }
 
     fn cast_number(&self, x: f64, from: Dtype, to: Dtype) -> f64 {
@@ -599,10 +617,13 @@ impl Fingerprints {
             {
                 let product = (Binary::Mul, one, Rounding::True);
                 let square = self.rounded_arithmetic(algebra, product, dtype, a, a)?;
-                match number.is_some_and(|n| n.is(2)) {
-                    true => square,
-                    false => self.rounded_arithmetic(algebra, product, dtype, square, a)?,
+                if number.is_some_and(|n| n.is(2)) {
+                    return Some(square);
                 }
+                let key = algebra.table.keep(square);
+                let key = self.fit(algebra.table, key, dtype);
+                let square = algebra.cell(key);
+                self.rounded_arithmetic(algebra, product, dtype, square, a)?
             }
             _ if laws.are_bits() && rounds(dtype) => {
                 return self.rounded_arithmetic(algebra, (op, alpha, rounding), dtype, a, b);
@@ -754,7 +775,9 @@ impl Fingerprints {
         a: Cell,
         b: Cell,
     ) -> Option<Cell> {
-        let what = |name: &str| mix(text(name), dtype as u64);
+        // Floats of less than 32 bits are computed in as many, and rounded behind it.
+        let computed = if is_small(dtype) { Dtype::F32 } else { dtype };
+        let what = |name: &str| mix(text(name), computed as u64);
         // What is computed of constants is rounded, and its number is not.
         let number =
             |cell: &Cell| (cell.is_constant && cell.low == cell.high).then_some(Number::Float(cell.number));
@@ -1260,7 +1283,7 @@ impl Domain for Fingerprints {
             let is_held = is_choice && are_exact && !wraps
                 || !is_computed
                 || out == Dtype::Bool
-                || self.laws.are_bits() && rounds(out);
+                || self.laws.are_bits() && rounds(out) && !(is_small(out) && is_arithmetic(function));
             results.push(match is_held {
                 true => self.held(algebra.table, cell, out),
                 false => self.fit(algebra.table, key, out),
