@@ -9,13 +9,13 @@ use crate::analysis::shrink::{Shrinking, Small};
 use crate::definitions::written_out;
 use crate::graph::{Graph, NodeId, Out, Value, World};
 use crate::limits::Limit;
-use crate::ops::{Kind, Ops};
+use crate::ops::Kind;
 use crate::semantics::symbolic::{Sight, new_sights};
 use crate::semantics::{
     self, Alike, Answers, Aspect, Bounds, Concrete, Difference, Failure, Hazard, HazardKind, Likeness,
     Numerics, Open, Options, Pair, Place, Program, Question, Run, Stopped,
 };
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::mem::{Discriminant, discriminant};
 
 /// Ranks that are executed at most: beyond it a world is not small.
@@ -32,6 +32,9 @@ const MOST_PIECES: usize = 128;
 
 /// Elements from which on graphs are looked at at small sizes first.
 const MANY_ELEMENTS: u64 = 1 << 14;
+
+/// Elements at most of graphs some dimensions of which are kept for a proof.
+const MOST_KEPT_ELEMENTS: u64 = 1 << 16;
 
 /// How far graphs may part as they are that are the same but for roundings, relative to the largest element: far less than a
 /// wrong constant makes, in the dtypes with the fewest bits too.
@@ -456,12 +459,13 @@ fn smaller_likeness(
     ask: impl Fn(&Evidence) -> Option<(Likeness, Option<Open>)>,
 ) -> Option<(Likeness, Option<Open>)> {
     let graphs = graphs(evidence).filter(|graphs| !are_unrolled(graphs))?;
-    let shrinking = Shrinking::new(&graphs).ok()?;
+    let shrinking = Shrinking::for_proof(&graphs).ok()?;
     let at = |small: Result<Small, String>| {
         let small = small.ok()?;
         let shrinks = |size: &i64| small.sizes.iter().any(|(from, to)| from == size && to != size);
         let at = of_graphs(evidence, &small.graphs)?;
-        if symbols.iter().all(shrinks) { ask(&at) } else { None }
+        let is_large = shrinking.is_kept_for_proof && elements(&at) > MOST_KEPT_ELEMENTS;
+        if symbols.iter().all(shrinks) && !is_large { ask(&at) } else { None }
     };
     let (mut apart, mut open) = (None, None);
     let mut are_all_apart = shrinking.readings <= MOST_READINGS && shrinking.is_free_of_sizes();

@@ -55,6 +55,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use structure::Leaf;
 use values::Value;
 
+/// How often dimensions are kept for a proof: keeping some may show others.
+const KEPT_ROUNDS: usize = 3;
 /// Nodes of all readings together at most.
 const MOST_NODES: usize = 1 << 20;
 
@@ -73,10 +75,13 @@ pub struct Small {
 /// Numbers that may be counts have several *readings*, which are numbered. The first takes all numbers as constants.
 pub struct Shrinking<'g> {
     graphs: &'g [&'g Graph],
+    ops: Vec<Ops>,
     /// Calls that are kept as recorded, because there is no rule for them: `name (target)`.
     pub kept: Vec<String>,
     /// How many readings there are.
     pub readings: usize,
+    /// Whether dimensions are kept that would shrink, but for a proof.
+    pub is_kept_for_proof: bool,
     reads: Vec<Read>,
     state: State,
     classes: Classes,
@@ -101,21 +106,58 @@ impl<'g> Shrinking<'g> {
                 read.settle(&mut state, graph);
             }
         }
-        let classes = Classes::new(&state, &reads);
-        let free: BTreeSet<i64> = classes.free.iter().copied().collect();
-        let choices = choices(graphs, &ops, &reads, &state, &free);
-        let readings =
-            count(&choices).ok_or_else(|| format!("more than {} readings", scalars::MOST_READINGS))?;
-        let nodes: usize = graphs.iter().map(|graph| graph.len()).sum();
-        if readings.saturating_mul(nodes) > MOST_NODES {
-            return Err(format!("{readings} readings of {nodes} nodes"));
-        }
-        let mut found = uniform::Found::default();
-        for ((graph, ops), read) in graphs.iter().zip(&ops).zip(&reads) {
-            found.add(graph, ops, read, &state, &free);
-        }
         let kept = kept(graphs, &reads);
-        Ok(Shrinking { graphs, kept, readings, reads, state, classes, choices, found })
+        let (readings, is_kept_for_proof, classes, choices, found) = Default::default();
+        let mut all = Shrinking {
+            graphs,
+            ops,
+            kept,
+            readings,
+            is_kept_for_proof,
+            reads,
+            state,
+            classes,
+            choices,
+            found,
+        };
+        all.assign()?;
+        Ok(all)
+    }
+
+    /// The same for a proof: what is no symmetric function of a dimension is one of all others, so that this one is kept.
+    ///
+    /// # Errors
+    /// Why the graphs cannot be shrunk.
+    pub fn for_proof(graphs: &'g [&'g Graph]) -> Result<Self, String> {
+        let mut all = Self::new(graphs)?;
+        for _ in 0..KEPT_ROUNDS {
+            let in_doubt = std::mem::take(&mut all.found.in_doubt);
+            if in_doubt.is_empty() {
+                break;
+            }
+            in_doubt.into_iter().for_each(|leaf| all.state.structure.keep(leaf));
+            all.is_kept_for_proof = true;
+            all.assign()?;
+        }
+        Ok(all)
+    }
+
+    /// Finds which sizes shrink, which numbers may be counts, and what that means for a proof.
+    fn assign(&mut self) -> Result<(), String> {
+        self.classes = Classes::new(&self.state, &self.reads);
+        let free: BTreeSet<i64> = self.classes.free.iter().copied().collect();
+        self.choices = choices(self.graphs, &self.ops, &self.reads, &self.state, &free);
+        self.readings =
+            count(&self.choices).ok_or_else(|| format!("more than {} readings", scalars::MOST_READINGS))?;
+        let nodes: usize = self.graphs.iter().map(|graph| graph.len()).sum();
+        if self.readings.saturating_mul(nodes) > MOST_NODES {
+            return Err(format!("{} readings of {nodes} nodes", self.readings));
+        }
+        self.found = uniform::Found::default();
+        for ((graph, ops), read) in self.graphs.iter().zip(&self.ops).zip(&self.reads) {
+            self.found.add(graph, ops, read, &self.state, &free);
+        }
+        Ok(())
     }
 
     /// Whether no coefficient depends on a size. Then a difference at other sizes is one at the recorded sizes; else a number
@@ -126,8 +168,7 @@ impl<'g> Shrinking<'g> {
 
     /// Whether numbers may make up for sizes at the recorded ones alone ([`numbers`]).
     pub fn may_make_up_for_sizes(&self) -> bool {
-        let ops: Vec<Ops> = self.graphs.iter().map(|graph| Ops::of(graph)).collect();
-        numbers::may_make_up_for_sizes(self.graphs, &ops)
+        numbers::may_make_up_for_sizes(self.graphs, &self.ops, &self.reads)
     }
 
     /// Why equality at other sizes proves nothing under a reading, in words: some of the reasons.

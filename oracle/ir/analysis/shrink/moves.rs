@@ -242,17 +242,30 @@ pub fn movement(call: &mut Call, movement: Move) -> Fit<Value> {
     match movement {
         Move::Clone => Ok(Value::Tensor(call.first()?)),
         // Places along a dimension that is turned are counted from elsewhere.
-        Move::Flip | Move::Roll => {
-            let source = call.first()?;
-            let dims = call.ints("dims")?;
-            if movement == Move::Roll && dims.is_empty() {
-                return Err(NO_RULE);
-            }
-            for dim in dims {
-                let axis = source.axes[dim_of(dim, source.axes.len())?];
-                call.structure().keep(axis);
+        Move::Flip => {
+            let mut source = call.first()?;
+            for dim in call.ints("dims")? {
+                let at = dim_of(dim, source.axes.len())?;
+                let mut pieces = call.structure().pieces(source.axes[at])?;
+                pieces.reverse();
+                source.axes[at] = call.structure().sum(pieces)?;
             }
             Ok(Value::Tensor(source))
+        }
+        Move::Roll => roll(call),
+        Move::Repeat => {
+            let (source, times) = (call.first()?, call.ints("repeats")?);
+            let added = times.len().checked_sub(source.axes.len()).ok_or(NO_RULE)?;
+            let mut axes = Vec::with_capacity(times.len());
+            for (at, &times) in times.iter().enumerate() {
+                let mut digits = Vec::new();
+                if times != 1 || at < added {
+                    digits.push(call.structure().kept(times));
+                }
+                digits.extend(at.checked_sub(added).map(|at| source.axes[at]));
+                axes.push(call.structure().product(digits)?);
+            }
+            Ok(one(axes, &source))
         }
         Move::Copy => copy(call),
         Move::Cat => cat(call),
@@ -404,6 +417,31 @@ fn stack(call: &mut Call) -> Fit<Value> {
 }
 
 /// Negative padding cuts off.
+fn roll(call: &mut Call) -> Fit<Value> {
+    let (mut source, shifts, dims) = (call.first()?, call.ints("shifts")?, call.ints("dims")?);
+    if shifts.len() != dims.len() {
+        return Err(NO_RULE);
+    }
+    let mut news = Vec::with_capacity(shifts.len());
+    for (shift, dim) in shifts.into_iter().zip(dims) {
+        let at = dim_of(dim, source.axes.len())?;
+        let (axis, size) = (source.axes[at], call.size(source.axes[at]));
+        if shift == 0 {
+            news.push(New::Int(0));
+            continue;
+        }
+        if shift.unsigned_abs() >= size.unsigned_abs() {
+            return Err(NO_RULE);
+        }
+        let end = if shift > 0 { size - shift } else { -shift };
+        let (low, high) = (part(call, axis, 0, end)?, part(call, axis, end, size)?);
+        news.push(if shift > 0 { New::Size(high) } else { New::Minus(low) });
+        source.axes[at] = call.structure().sum(vec![vec![high], vec![low]])?;
+    }
+    call.edit("shifts", New::List(news))?;
+    Ok(Value::Tensor(source))
+}
+
 fn pad(call: &mut Call) -> Fit<Value> {
     let (source, pads) = (call.tensor("self")?, call.ints("pad")?);
     let (mut axes, mut news) = (source.axes.clone(), Vec::with_capacity(pads.len()));

@@ -4,9 +4,10 @@
 //! only one of two graphs has are held against the sizes: a few times one, a product of two, or a root of one, or a part of
 //! that. The product of such numbers has to reach a root of a size, or the ratio of two; 2 alone reaches none of 4096.
 
+use super::read::Read;
 use super::scalars::{constants, is_factor, number};
-use crate::graph::{Graph, Value};
-use crate::ops::{Bound, Kind, Ops};
+use crate::graph::{Graph, NodeId, Value};
+use crate::ops::{Bound, Kind, Ops, Param};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Sizes up to which a number that is one of them says nothing of it.
@@ -16,14 +17,16 @@ const SMALL_SIZE: i64 = 8;
 const FEW_TIMES: f64 = 65.0;
 
 /// The numbers that a graph computes with, by their bits: how often each operator is given each.
-fn numbers<'g>(graph: &'g Graph, ops: &Ops) -> BTreeMap<(&'g str, u64), usize> {
+fn numbers<'g>(graph: &'g Graph, ops: &Ops, read: &Read) -> BTreeMap<(&'g str, u64), usize> {
     let mut found = BTreeMap::new();
+    let sizes: BTreeSet<(NodeId, usize)> = read.edits.iter().map(|edit| (edit.node, edit.param)).collect();
     for id in graph.ids() {
         let Some(info) = ops.call(graph, id) else { continue };
         let schema = info.schema.as_ref();
         let bound = schema.and_then(|schema| Bound::new(graph, id, schema).ok());
         let params = schema.map_or(&[][..], |schema| &schema.params);
-        for (at, param) in params.iter().enumerate().filter(|(_, param)| is_factor(param)) {
+        let is_number = |&(at, param): &(usize, &Param)| is_factor(param) && !sizes.contains(&(id, at));
+        for (at, param) in params.iter().enumerate().filter(is_number) {
             let value = bound.as_ref().and_then(|bound| bound.given(at));
             let is_computed_with =
                 matches!(value, Some(Value::Float(_))) || info.kind.is_elementwise() || param.ty == "Scalar";
@@ -37,13 +40,14 @@ fn numbers<'g>(graph: &'g Graph, ops: &Ops) -> BTreeMap<(&'g str, u64), usize> {
 }
 
 /// Whether numbers, or sums of what depends on no input, may make up for sizes.
-pub fn may_make_up_for_sizes(graphs: &[&Graph], ops: &[Ops]) -> bool {
+pub fn may_make_up_for_sizes(graphs: &[&Graph], ops: &[Ops], reads: &[Read]) -> bool {
     let dims = |graph: &&Graph| -> Vec<i64> {
         let outs = graph.ids().flat_map(|id| graph.tensors_of(graph.node(id).out));
         outs.flat_map(|tensor| graph.dims(graph.tensor(tensor).shape)).filter_map(|dim| dim.known()).collect()
     };
     let sizes: BTreeSet<i64> = graphs.iter().flat_map(dims).filter(|&size| size > SMALL_SIZE).collect();
-    let all: Vec<_> = graphs.iter().zip(ops).map(|(graph, ops)| numbers(graph, ops)).collect();
+    let each = graphs.iter().zip(ops).zip(reads);
+    let all: Vec<_> = each.map(|((graph, ops), read)| numbers(graph, ops, read)).collect();
     let is_new = all.iter().any(|after| {
         let given: BTreeSet<_> = all[0].keys().chain(after.keys()).collect();
         let times = |one| {

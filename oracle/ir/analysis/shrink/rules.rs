@@ -346,6 +346,7 @@ fn all_to_all(call: &mut Call) -> Fit<Value> {
 fn opaque(call: &mut Call) -> Fit<Value> {
     match call.name().trim_end_matches('_') {
         "_softmax" | "_log_softmax" | "cumprod" => along(call, "self"),
+        "tril" | "triu" if call.int("diagonal")? == 0 => along(call, "self"),
         "_softmax_backward_data" | "_log_softmax_backward_data" => {
             let (grad, output) = (call.tensor("grad_output")?.axes, call.tensor("output")?.axes);
             call.same(&grad, &output)?;

@@ -423,6 +423,13 @@ fn conditions() {
     for lines in no {
         assert!(proof(lines).1.is_err(), "{lines}");
     }
+    // What is kept for a proof is the dimension along which elements have an order.
+    let order = graph("x = input : f32[50, 60]\ny = cumsum(x, 1) : f32[50, 60]\noutput (y)");
+    let order = [&order];
+    let found = Shrinking::for_proof(&order).expect("shrinks");
+    let sizes: Vec<_> =
+        found.proof(0, true).expect("a proof").map(|small| small.expect("small").sizes).collect();
+    assert_eq!(sizes, [[(50, 3)], [(50, 5)]]);
     // Many matrices of one size: it has as many elements as a term has indices.
     let mut chain = "x = input : f32[50, 50]\n".to_string();
     let mut last = "x".to_string();

@@ -143,6 +143,7 @@ struct Survey<'s> {
     structure: &'s Structure,
     free: &'s BTreeSet<i64>,
     doubts: BTreeSet<String>,
+    in_doubt: BTreeSet<Leaf>,
     up: Powers,
     down: Powers,
 }
@@ -152,6 +153,8 @@ struct Survey<'s> {
 pub struct Found {
     /// Why not.
     pub doubts: BTreeSet<String>,
+    /// The dimensions without which there would be none of some.
+    pub in_doubt: BTreeSet<Leaf>,
     up: Powers,
     down: Powers,
     /// The indices of its own dimensions that each node has, and the most that a term of it has summed over.
@@ -163,8 +166,8 @@ impl Found {
     /// Adds what one graph shows.
     pub fn add(&mut self, graph: &Graph, ops: &Ops, read: &Read, state: &State, free: &BTreeSet<i64>) {
         let structure = &state.structure;
-        let (up, down, doubts) = Default::default();
-        let mut survey = Survey { graph, ops, read, state, structure, free, doubts, up, down };
+        let (up, down, doubts, in_doubt) = Default::default();
+        let mut survey = Survey { graph, ops, read, state, structure, free, doubts, in_doubt, up, down };
         let lives = survey.walk();
         survey.positions();
         most(&mut self.up, &survey.up);
@@ -178,6 +181,7 @@ impl Found {
             }
         }
         self.doubts.append(&mut survey.doubts);
+        self.in_doubt.append(&mut survey.in_doubt);
     }
 
     /// Whether no coefficient depends on a size: nothing is averaged, and no sum counts what it adds.
@@ -264,9 +268,44 @@ impl Survey<'_> {
         is_small(id) || self.graph.inputs(id).into_iter().any(is_small)
     }
 
-    fn doubt(&mut self, id: NodeId, why: &str) {
+    fn doubt(&mut self, id: NodeId, why: &str, of: Vec<Leaf>) {
+        self.in_doubt.extend(of);
         let (name, target) = (self.graph.name(id), self.graph.target(id));
         self.doubts.insert(format!("{name} ({target}) {why}"));
+    }
+
+    /// The dimensions that a call is about: those that it names, or else all; and whether it names some.
+    fn along(&self, id: NodeId, info: &OpInfo) -> (Vec<Leaf>, bool) {
+        let inputs = self.graph.inputs(id);
+        let tensors = inputs.iter().flat_map(|&input| self.shapes(input)).chain(self.shapes(id));
+        let bound = info.schema.as_ref().and_then(|schema| Bound::new(self.graph, id, schema).ok());
+        let params = info.schema.as_ref().map_or(0, |schema| schema.params.len());
+        let named = bound.iter().flat_map(|bound| {
+            let named = (0..params).filter(|&param| info.counts_dims(param));
+            named.filter_map(|param| bound.given(param)).flat_map(|value| match value {
+                Argument::Int(dim) => vec![dim],
+                Argument::List(span) => {
+                    let int = |value: &Argument| if let Argument::Int(n) = *value { Some(n) } else { None };
+                    self.graph.values(span).iter().filter_map(int).collect()
+                }
+                _ => Vec::new(),
+            })
+        });
+        let is_known = matches!(info.kind, Kind::Reduce(_) | Kind::Cumsum | Kind::Move(_) | Kind::Opaque);
+        let named: Vec<i64> = named.filter(|_| is_known).collect();
+        let of = |shape: &Shape| -> Vec<Leaf> {
+            let at = |dim: i64| shape.axes.get(dim.rem_euclid(shape.axes.len().max(1) as i64) as usize);
+            match named.is_empty() {
+                true => shape.axes.clone(),
+                false => named.iter().filter_map(|&dim| at(dim).copied()).collect(),
+            }
+        };
+        (tensors.flat_map(of).collect(), !named.is_empty())
+    }
+
+    /// Whether any of some dimensions shrinks.
+    fn shrink(&self, axes: &[Leaf]) -> bool {
+        axes.iter().any(|&axis| !self.classes(axis).is_empty())
     }
 
     fn walk(&mut self) -> Vec<Live> {
@@ -298,10 +337,9 @@ impl Survey<'_> {
                 let is_followed = self.is_handed_back(id, storages);
                 let is_small = self.shrinks(id);
                 if !is_followed && (is_small || live.is_summed()) {
-                    self.doubt(
-                        id,
-                        "writes what is not followed to a tensor that shrinks, or what was summed over one",
-                    );
+                    let why =
+                        "writes what is not followed to a tensor that shrinks, or what was summed over one";
+                    self.doubt(id, why, Vec::new());
                 }
                 for access in storages.accesses_by(id).iter().filter(|access| access.touch.writes()) {
                     let all = written.entry(access.part.storage).or_insert_with(|| live.clone());
@@ -344,12 +382,19 @@ impl Survey<'_> {
         let is_small = self.shrinks(id);
         let made = self.live(id, info, &inputs, lives);
         let Some(mut live) = made else {
-            // A function of corresponding elements is one at all sizes, whatever it is.
+            // A function of corresponding elements is one at all sizes, whatever it is, and so is one along other dimensions.
             let is_elementwise = info.kind.is_elementwise() || info.kind == Kind::Cast;
-            if is_small && !is_elementwise || inputs.iter().any(|input| input.is_summed()) {
-                self.doubt(id, "is no symmetric function of a dimension that shrinks");
+            let is_summed = inputs.iter().any(|input| input.is_summed());
+            let (along, is_named) = self.along(id, info);
+            let is_along_others = is_named && !self.shrink(&along);
+            if (is_small && !is_elementwise || is_summed) && !is_along_others {
+                self.doubt(id, "is no symmetric function of a dimension that shrinks", along);
             }
-            return function(&inputs, rank, true);
+            let mut live = function(&inputs, rank, true);
+            let (up, down) = (live.up.clone(), live.down.clone());
+            plus(&mut live.up, &down);
+            plus(&mut live.down, &up);
+            return live;
         };
         live.named.resize(rank, false);
         live.varies.resize(rank, false);
@@ -360,8 +405,8 @@ impl Survey<'_> {
     fn live(&mut self, id: NodeId, info: &OpInfo, inputs: &[&Live], lives: &[Live]) -> Option<Live> {
         let rank = self.rank(id);
         match info.kind {
-            // Which elements lie on it depends on two dimensions at once.
-            Kind::View(View::Diagonal) => None,
+            // Of two dimensions that are one it is what they have in common.
+            Kind::View(View::Diagonal) if !self.is_of_a_square(id, info) => None,
             Kind::View(view) => Some(self.shown(id, view, inputs)),
             Kind::Move(movement) => self.moved(id, info, movement, inputs),
             Kind::Cast => {
@@ -409,6 +454,18 @@ impl Survey<'_> {
             Kind::Matmul(kind) => self.multiplied(id, info, kind, lives),
             _ => None,
         }
+    }
+
+    /// Whether a diagonal is the main one, of one dimension taken twice.
+    fn is_of_a_square(&self, id: NodeId, info: &OpInfo) -> bool {
+        let bound = info.schema.as_ref().and_then(|schema| Bound::new(self.graph, id, schema).ok());
+        let source = self.graph.inputs(id).first().and_then(|&source| self.shapes(source).first().copied());
+        let (Some(bound), Some(source)) = (bound, source) else { return false };
+        let axis = |name: &str| {
+            let dim = bound.int(name)?.rem_euclid(source.axes.len().max(1) as i64);
+            source.axes.get(dim as usize).map(|&axis| self.structure.root(axis))
+        };
+        bound.int("offset") == Some(0) && axis("dim1").is_some() && axis("dim1") == axis("dim2")
     }
 
     /// Whether a call gives the places of a dimension, in order; as integers that hold them all.
@@ -472,8 +529,8 @@ impl Survey<'_> {
         let rank = self.rank(id);
         match movement {
             Move::Clone
-            | Move::Flip
             | Move::Roll
+            | Move::Repeat
             | Move::Cat
             | Move::Stack
             | Move::SliceScatter
@@ -733,7 +790,8 @@ impl Survey<'_> {
         are_trivial &= self.graph.kwargs(id).all(|(_, value)| is_trivial(&value));
         let are_pure = inputs.iter().all(|live| live.is_pure);
         if is_summed && !(are_trivial && are_pure) {
-            self.doubt(id, "chooses between a sum over a dimension that shrinks and a constant");
+            let why = "chooses between a sum over a dimension that shrinks and a constant";
+            self.doubt(id, why, Vec::new());
         }
     }
 
@@ -747,14 +805,14 @@ impl Survey<'_> {
         let mut live = input.clone();
         match kind {
             Reduce::Sum | Reduce::Mean => {}
-            Reduce::Amax | Reduce::Amin => self.choice(id, &[input]),
-            Reduce::Prod | Reduce::Any | Reduce::All if over.is_empty() => {
+            Reduce::Amax | Reduce::Amin | Reduce::Any | Reduce::All => self.choice(id, &[input]),
+            Reduce::Prod if over.is_empty() => {
                 return Some(function(&[input], self.rank(id), true));
             }
             _ => return None,
         }
         // A sum of logarithms is a product of as many factors.
-        if input.is_log && !over.is_empty() && kind != Reduce::Amax && kind != Reduce::Amin {
+        if input.is_log && !over.is_empty() && matches!(kind, Reduce::Sum | Reduce::Mean) {
             plus(&mut live.up, &over);
         }
         plus(&mut live.bound, &over);
@@ -832,7 +890,8 @@ impl Survey<'_> {
                 && leaves.len() == 1
                 && from.is_empty();
             if leaves.iter().chain(&from).any(shrinks) && !is_boundary && !is_coincidence {
-                self.doubt(one.node, "computes with positions of a dimension that shrinks");
+                let leaves = leaves.into_iter().chain(from).collect();
+                self.doubt(one.node, "computes with positions of a dimension that shrinks", leaves);
             }
         }
     }
