@@ -67,6 +67,9 @@ const MOST_TRIALS: u32 = 12;
 /// Trials that are made in any case.
 const LEAST_TRIALS: u32 = 3;
 
+/// What floats may be beside numbers, with numbers between them.
+const SPECIAL: [f64; 5] = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 1.0, -1.0];
+
 /// Trials with inputs at the numbers that calls are given, where graphs have [few elements](FEW_ELEMENTS); elsewhere one
 /// has enough of them.
 const MARKED_TRIALS: u32 = 16;
@@ -626,15 +629,18 @@ impl<'a> Pair<'a> {
             doubt.watch(&before);
             idle = if doubt.open() < open { 0 } else { idle + 1 };
         }
-        let options = Options { marks: self.marks(), ..self.options.clone() };
-        let marked = Pair { options: &options, ..*self };
         let is_small = self.before.iter().all(|program| program.recorded_elements <= FEW_ELEMENTS);
-        for more in 0..if is_small { MARKED_TRIALS } else { 1 } {
-            if let Ok((before, after)) = marked.shown(&Concrete::of_trial(trials + more))
-                && !compare(&before, &after).is_empty()
-                && part(&before, &after)
-            {
-                return Found::Witness(Box::new((before, after)));
+        let times = if is_small { MARKED_TRIALS } else { 1 };
+        for (marks, times) in [(self.marks(), times), (SPECIAL.to_vec(), 1)] {
+            let options = Options { marks, ..self.options.clone() };
+            let marked = Pair { options: &options, ..*self };
+            for more in 0..times {
+                if let Ok((before, after)) = marked.shown(&Concrete::of_trial(trials + more))
+                    && !compare(&before, &after).is_empty()
+                    && part(&before, &after)
+                {
+                    return Found::Witness(Box::new((before, after)));
+                }
             }
         }
         if doubt.open() > 0
