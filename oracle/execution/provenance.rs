@@ -228,7 +228,7 @@ impl Domain for Provenance {
 
     fn reduce(&self, op: Reduce, dtype: Dtype, cells: &[u64], run: usize) -> Outcome<Vec<u64>> {
         // A sum begins with 0, which a negative zero does not survive.
-        let adds = matches!(op, Reduce::Sum | Reduce::Mean) && dtype.class() == DtypeClass::Float;
+        let adds = matches!(op, Reduce::Sum | Reduce::Mean) && dtype.class() >= DtypeClass::Float;
         if run == 1 && !adds {
             return Ok(cells.to_vec());
         }
