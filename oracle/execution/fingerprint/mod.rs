@@ -1157,7 +1157,12 @@ impl Domain for Fingerprints {
         for (at, operand) in operands.iter().enumerate() {
             let is_condition = at == 0 && function == Pointwise::Where;
             cells.push(match operand {
-                Operand::Number(number) => vec![self.scalar(&mut algebra, *number, dtype)],
+                // Kernels take an exponent as a double, and round it for some elements only (PowKernel.cpp).
+                Operand::Number(number) => {
+                    let is_exponent = at == 1 && matches!(function, Pointwise::Binary(Binary::Pow, ..));
+                    let kept = self.laws.are_bits() && is_exponent && is_float(dtype);
+                    vec![self.scalar(&mut algebra, *number, if kept { Dtype::F64 } else { dtype })]
+                }
                 Operand::Cells(keys) if is_condition => keys.iter().map(|&key| algebra.cell(key)).collect(),
                 Operand::Cells(keys) => {
                     let wrapped = |key: u64| match wraps_first {
