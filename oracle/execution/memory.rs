@@ -35,8 +35,8 @@ struct Storage {
     marked: usize,
     grain: u8,
     written: bool,
-    /// Its memory was taken: what is written to it is lost.
-    gone: bool,
+    /// The bytes that it was left, where it was resized: what is written past them is lost.
+    room: Option<u64>,
     /// An operator of which nothing is known took it or made it: other results may show the same memory.
     shown_elsewhere: bool,
     /// Collectives in flight that read or write it.
@@ -48,6 +48,19 @@ struct Storage {
 impl Storage {
     fn scale(&self, dtype: Dtype) -> usize {
         dtype.itemsize() as usize / usize::from(self.grain.max(1))
+    }
+
+    /// Forgets what was written past the end of its memory.
+    fn lose_what_has_no_room(&mut self) {
+        let Some(room) = self.room else { return };
+        let kept = usize::try_from(room / u64::from(self.grain.max(1))).unwrap_or(usize::MAX);
+        if kept < self.cells.len() {
+            self.marks.resize(self.cells.len(), Known);
+            for mark in self.marks[kept..].iter_mut().filter(|mark| **mark == Known) {
+                *mark = Poison;
+                self.marked += 1;
+            }
+        }
     }
 }
 
@@ -380,9 +393,9 @@ impl Memory {
         self.storages[storage.index()].shown_elsewhere = true;
     }
 
-    /// Whether the memory of a storage is gone from now on.
-    pub fn set_gone(&mut self, storage: StorageRef, gone: bool) {
-        self.storages[storage.index()].gone = gone;
+    /// How many bytes a storage has from now on; `None`: as many as it shows.
+    pub fn set_room(&mut self, storage: StorageRef, bytes: Option<u64>) {
+        self.storages[storage.index()].room = bytes;
     }
 
     /// Writes cells into a window of as many elements, in row-major order.
@@ -398,7 +411,7 @@ impl Memory {
 
         let storage = &mut self.storages[window.storage.index()];
         storage.written = true;
-        if storage.gone {
+        if storage.room == Some(0) {
             return Ok(());
         }
         if storage.shown_elsewhere {
@@ -411,6 +424,7 @@ impl Memory {
         if storage.marked > 0 || !block.marks.is_empty() {
             storage.mark(window, per, &block.marks);
         }
+        storage.lose_what_has_no_room();
         if busy {
             self.note_write(domain, window, &read_by)?;
         }

@@ -109,7 +109,7 @@ impl Rank<'_> {
     pub(super) fn resize(&mut self, step: &Step) -> Outcome<Item> {
         let [tensor, bytes, ..] = step.args;
         let (tensor, bytes) = (self.tensor(tensor)?, self.int(bytes)?);
-        self.memory.set_gone(tensor.storage, false);
+        self.memory.set_room(tensor.storage, None);
         let kept = bytes.max(0) / i64::from(tensor.dtype.itemsize().max(1));
         let gone = self.memory.capacity(tensor.storage, tensor.dtype) - kept;
         if gone > 0 {
@@ -120,7 +120,7 @@ impl Rank<'_> {
             let cells = self.room(&rest.shape)? * per;
             self.memory.write(self.domain, &rest, Block::poison(cells, whole(tensor.dtype)))?;
         }
-        self.memory.set_gone(tensor.storage, bytes == 0);
+        self.memory.set_room(tensor.storage, Some(bytes.max(0) as u64));
         Ok(Item::None)
     }
 

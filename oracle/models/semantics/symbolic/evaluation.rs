@@ -32,8 +32,8 @@ pub(super) struct Storage {
     pub(super) dtype: Dtype,
     /// A tensor of symbolic sizes: the content is one element that stands for all of it.
     pub(super) symbolic: bool,
-    /// Its memory was taken: what is written to it is lost.
-    pub(super) gone: bool,
+    /// The bytes that it was left, where it was resized: what is written past them is lost.
+    pub(super) room: Option<i64>,
     /// Collectives in flight that will write here: indices into the evaluator's flights.
     pub(super) flights: Vec<u32>,
 }

@@ -59,7 +59,7 @@ impl Machine<'_, '_> {
         };
         let (content, dtype) = {
             let storage = &mut self.eval.storages[tensor.storage as usize];
-            storage.gone = bytes == Some(0);
+            storage.room = bytes.map(|bytes| bytes.max(0));
             (storage.content, storage.dtype)
         };
         let len = self.arena.len(content);

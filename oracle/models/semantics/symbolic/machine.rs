@@ -134,7 +134,7 @@ impl Machine<'_, '_> {
 
     pub(super) fn storage(&mut self, content: ValueId, dtype: Dtype, symbolic: bool) -> u32 {
         self.eval.runs += self.arena.run_count(content);
-        self.eval.storages.push(Storage { content, dtype, symbolic, gone: false, flights: Vec::new() });
+        self.eval.storages.push(Storage { content, dtype, symbolic, room: None, flights: Vec::new() });
         self.eval.storages.len() as u32 - 1
     }
 
@@ -293,11 +293,23 @@ impl Machine<'_, '_> {
     /// Writes a logical value through a window, noting hazards.
     pub(super) fn write(&mut self, tensor: Tensor, value: ValueId) -> Result<(), Reason> {
         let content = self.written(tensor, value, true)?;
-        if self.eval.storages[tensor.storage as usize].gone {
+        let Storage { room, dtype, .. } = self.eval.storages[tensor.storage as usize];
+        let kept = room.map(|bytes| bytes / i64::from(dtype.itemsize().max(1)));
+        if kept == Some(0) {
             return Ok(());
         }
         self.replace(tensor.storage, content);
-        Ok(())
+        let len = self.arena.len(content);
+        match kept {
+            Some(kept) if kept < len && !self.is_symbolic(tensor) => {
+                let lost = self.window(tensor.storage, kept, &[len - kept], &[1], dtype);
+                let nothing = self.arena.poison(len - kept);
+                let content = self.written(lost, nothing, false)?;
+                self.replace(tensor.storage, content);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
     }
 
     /// A storage holds something else from now on.
