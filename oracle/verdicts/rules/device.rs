@@ -1,19 +1,22 @@
 //! Which device a result is on: no pass moves values to another device.
 //!
 //! The graph of another rank is recorded on another device of the same kind. So of nodes that were there before kinds
-//! are compared, and numbers only with one another: what was on one device is on one device. A new node is on the
-//! device that it names, else on that of its inputs.
+//! are compared, and numbers only with one another: what was on one device, or named it, is on one device, or names it. A
+//! node is on the device that it names; a new one that names none is on that of its inputs. A device without a number is
+//! the current one: it is the same as any of its kind.
 
-use crate::graph::{Graph, NodeId, Value};
-use crate::ops::{Kind, Ops};
+use crate::graph::{Graph, NodeId, Op, Value};
+use crate::ops::{Kind, OpInfo, Ops};
 use rustc_hash::FxHashMap;
 
-/// What is wrong with the device that `id` is recorded on, given the node that it was before.
-pub(super) fn fault(graph: &Graph, id: NodeId, twin: Option<(&Graph, NodeId)>) -> Option<String> {
+/// What is wrong with the device that `id` is recorded on, given the node that it was before. What an assertion names is
+/// the device of what it looks at.
+pub(super) fn fault(graph: &Graph, ops: &Ops, id: NodeId, twin: Option<(&Graph, NodeId)>) -> Option<String> {
     let found = recorded(graph, id);
     if let Some((before, twin)) = twin {
         let was = recorded(before, twin);
-        let pair = found.iter().zip(&was).find(|(now, was)| now != was);
+        let pair =
+            found.iter().zip(&was).map(|(now, was)| (kind(now), kind(was))).find(|(now, was)| now != was);
         if let Some((now, was)) = pair {
             return Some(format!("it is on {now}, and was on {was} before"));
         }
@@ -21,8 +24,12 @@ pub(super) fn fault(graph: &Graph, id: NodeId, twin: Option<(&Graph, NodeId)>) -
             return None;
         }
     }
-    let (named, found) = (named(graph, id)?, *found.first()?);
-    (named != found).then(|| format!("it is made on {named}, and recorded on {found}"))
+    let named = named(graph, id)?;
+    let asserts = ops.call(graph, id).is_some_and(OpInfo::asserts);
+    let of = if asserts { recorded(graph, *graph.inputs(id).first()?) } else { found };
+    let found = *of.first()?;
+    let does = if asserts { "asserts" } else { "is made on" };
+    differ(named, found).then(|| format!("it {does} {named}, and recorded is {found}"))
 }
 
 /// Nodes whose device has another number than that of others on the same device before; `twin_of` gives the node
@@ -36,9 +43,7 @@ pub(super) fn renumbered(
     let mut found = Vec::new();
     for id in after.ids() {
         let Some(twin) = twin_of(id) else { continue };
-        let tensors =
-            (0..).map_while(|index| Some((before.tensor_at(twin, index)?, after.tensor_at(id, index)?)));
-        let devices = tensors.map(|(was, is)| (before.text(was.device), after.text(is.device)));
+        let devices = devices(before, twin).into_iter().zip(devices(after, id));
         let numbered =
             devices.filter(|(was, is)| was.contains(':') && is.contains(':') && kind(was) == kind(is));
         let wrong = numbered.filter_map(|(was, is)| {
@@ -64,14 +69,7 @@ pub(super) fn strayed(graph: &Graph, ops: &Ops, id: NodeId) -> Option<String> {
         return None;
     }
     let found = graph.text(graph.tensor_at(id, 0)?.device);
-    if let Some(Value::Device(device)) = graph.kwarg(id, "device") {
-        let named = graph.text(device);
-        let differs = named.contains(':') && found.contains(':') && named != found;
-        return (differs && kind(named) == kind(found))
-            .then(|| format!("it is made on {named}, and recorded on {found}"));
-    }
-    let names_one = |value: &Value| matches!(value, Value::Device(_));
-    if graph.args(id).iter().any(names_one) || graph.kwargs(id).any(|(_, value)| names_one(&value)) {
+    if named(graph, id).is_some() {
         return None;
     }
     let inputs = graph.inputs(id);
@@ -98,14 +96,29 @@ pub(super) fn mixed(graph: &Graph, ops: &Ops, id: NodeId) -> Option<String> {
 
 fn recorded(graph: &Graph, id: NodeId) -> Vec<&str> {
     let tensors = (0..).map_while(|index| graph.tensor_at(id, index));
-    tensors.map(|tensor| kind(graph.text(tensor.device))).collect()
+    tensors.map(|tensor| graph.text(tensor.device)).collect()
 }
 
+/// The device that a call names.
 fn named(graph: &Graph, id: NodeId) -> Option<&str> {
-    match graph.kwarg(id, "device") {
-        Some(Value::Device(device)) => Some(kind(graph.text(device))),
+    let kwargs = graph.kwargs(id).map(|(_, value)| value);
+    graph.args(id).iter().copied().chain(kwargs).find_map(|value| match value {
+        Value::Device(device) => Some(graph.text(device)),
         _ => None,
+    })
+}
+
+/// The devices that a node is recorded on, and names; of the output, those of what it gives.
+fn devices(graph: &Graph, id: NodeId) -> Vec<&str> {
+    if graph.node(id).op == Op::Output {
+        return graph.inputs(id).into_iter().flat_map(|input| recorded(graph, input)).collect();
     }
+    recorded(graph, id).into_iter().chain(named(graph, id)).collect()
+}
+
+/// Whether two devices are not the same. One without a number is the current one, whichever that is.
+fn differ(a: &str, b: &str) -> bool {
+    kind(a) != kind(b) || a.contains(':') && b.contains(':') && a != b
 }
 
 /// `cuda` of `cuda:1`.

@@ -163,7 +163,7 @@ pub(super) fn metadata_true(evidence: &Evidence) -> Checked {
         let was_mixed =
             |(graph, twin): (&Graph, NodeId)| super::device::mixed(graph, &before.ops, twin).is_some();
         // Nobody sees where a value lies that nobody reads; but a call of tensors on two devices raises.
-        let fault = super::device::fault(after.graph, id, twin)
+        let fault = super::device::fault(after.graph, &after.ops, id, twin)
             .filter(|_| live[id.index()])
             .or_else(|| Some(renumbered.next_if(|(node, _)| *node == id)?.1))
             .or_else(|| {

@@ -275,7 +275,7 @@ pub(super) fn same_nodes(evidence: &Evidence) -> Checked {
             }
             Some(twin) => {
                 if let Some(how) = other_record((before.graph, id), (after.graph, twin))
-                    .or_else(|| device::fault(after.graph, twin, Some((before.graph, id))))
+                    .or_else(|| device::fault(after.graph, &after.ops, twin, Some((before.graph, id))))
                 {
                     report(format!("{name} was changed"), Some(id), None, how);
                 }

@@ -113,7 +113,7 @@ pub(super) fn metadata_true(evidence: &PartitionEvidence) -> Checked {
         let mut renumbered = renumbered.into_iter().peekable();
         for id in side.graph.ids() {
             let twin = twins[id.index()].map(|twin| (joint.graph, twin));
-            let fault = device::fault(side.graph, id, twin)
+            let fault = device::fault(side.graph, &side.ops, id, twin)
                 .or_else(|| Some(renumbered.next_if(|(node, _)| *node == id)?.1))
                 .or_else(|| device::strayed(side.graph, &side.ops, id).filter(|_| twin.is_none()));
             if let Some(why) = fault {
@@ -136,7 +136,7 @@ pub(super) fn metadata_true(evidence: &PartitionEvidence) -> Checked {
             if id.index() >= side.graph.len() || twins[id.index()].is_some() {
                 continue;
             }
-            if let Some(why) = device::fault(side.graph, id, Some((joint.graph, expected))) {
+            if let Some(why) = device::fault(side.graph, &side.ops, id, Some((joint.graph, expected))) {
                 let name = side.graph.name(id);
                 findings.push(
                     evidence
