@@ -71,7 +71,7 @@
 pub mod cli;
 
 pub use harness::{campaign, candidates, edits, family, files, generate, reduce, stop, threads, trace};
-pub use ir::{analysis, case, expression, format, graph, limits, ops, quantity, words};
+pub use ir::{analysis, case, definitions, expression, format, graph, limits, ops, quantity, words};
 pub use models::{config, lifecycle, memory, semantics, simulate};
 pub use references::passes;
 pub use smoke::gpu;

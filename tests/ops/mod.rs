@@ -2,6 +2,7 @@
 
 mod facts;
 mod properties;
+mod refusals;
 
 use graph_oracle::files;
 use graph_oracle::graph::{Dtype, Graph, NodeId, Op, Out, Value};

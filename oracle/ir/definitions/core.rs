@@ -210,6 +210,15 @@ impl Writer<'_> {
         self.sizes(tensor(item)?)
     }
 
+    /// How many dimensions: of a tensor, of a list of sizes, or as said.
+    fn rank_of(&self, item: &Item) -> Made<usize> {
+        match item {
+            Item::Int(rank) => usize::try_from(*rank).map_err(|_| "a negative rank".into()),
+            Item::List(sizes) => Ok(sizes.len()),
+            x => Ok(self.sizes_of(x)?.len()),
+        }
+    }
+
     /// An operator on one tensor with further arguments.
     fn on(&mut self, target: &str, x: &Item, rest: &[Value]) -> Made {
         let args: Vec<Value> = std::iter::once(Value::Node(tensor(x)?)).chain(rest.iter().copied()).collect();
@@ -261,7 +270,7 @@ impl Writer<'_> {
             "range" | "zip" | "min" | "max" => 0,
             "sum" | "prod" | "amax" | "amin" | "axes" | "size" | "cast" | "down" | "number" | "pow"
             | "maximum" | "minimum" | "matmul" | "view" | "permute" | "expand" | "cat" | "index"
-            | "promote" | "npow" | "ints" | "find" | "split" | "atan2" => 2,
+            | "promote" | "npow" | "ints" | "find" | "split" | "atan2" | "dimof" | "placeof" => 2,
             _ => 1,
         };
         if args.len() < least {
@@ -289,13 +298,11 @@ impl Writer<'_> {
                 "numel" => Item::Int(numel(&self.sizes_of(&args[0])?).ok_or("too many elements")?),
                 "dtype" => Item::Dtype(self.dtype_of(&args[0])?),
                 "isfloat" => Item::Bool(self.dtype_of(&args[0])?.class() == DtypeClass::Float),
-                "axes" => {
-                    let rank = match &args[1] {
-                        Item::Int(rank) => usize::try_from(*rank).map_err(|_| "a negative rank")?,
-                        x => self.sizes_of(x)?.len(),
-                    };
-                    list(axes(&args[0], rank)?)
-                }
+                "axes" => list(axes(&args[0], self.rank_of(&args[1])?)?),
+                // A dimension of a tensor, of as many sizes or of so many, counted from the front.
+                "dimof" => Item::Int(from_front(int(&args[0])?, (self.rank_of(&args[1])? as i64).max(1))?),
+                // A place among so many, counted from the front.
+                "placeof" => Item::Int(from_front(int(&args[0])?, int(&args[1])?)?),
                 "len" => count(elements(args[0].clone())?.len()),
                 "range" => {
                     let bounds: Vec<i64> = args.iter().map(int).collect::<Made<_>>()?;
@@ -311,9 +318,12 @@ impl Writer<'_> {
                 }
                 "zip" => {
                     let all: Vec<Vec<Item>> = args.iter().cloned().map(elements).collect::<Made<_>>()?;
-                    let shortest = all.iter().map(Vec::len).min().unwrap_or(0);
+                    let count = all.first().map_or(0, Vec::len);
+                    if all.iter().any(|items| items.len() != count) {
+                        return Err("lists of several lengths".into());
+                    }
                     let row = |at: usize| Item::List(all.iter().map(|items| items[at].clone()).collect());
-                    Item::List((0..shortest).map(row).collect())
+                    Item::List((0..count).map(row).collect())
                 }
                 "min" | "max" => {
                     let all = if let [Item::List(all)] = args { all } else { args };
@@ -350,7 +360,8 @@ impl Writer<'_> {
                     let n = usize::try_from(int(&args[1])?).map_err(|_| "a negative count")?.min(64);
                     match &args[0] {
                         Item::List(all) if all.len() == 1 => Item::List(vec![all[0].clone(); n]),
-                        Item::List(all) => Item::List(all.clone()),
+                        Item::List(all) if all.len() == n => Item::List(all.clone()),
+                        Item::List(_) => return Err("a list of another length".into()),
                         one => Item::List(vec![one.clone(); n]),
                     }
                 }
@@ -560,19 +571,29 @@ fn compared(sign: &str, a: &Item, b: &Item) -> Made<bool> {
 
 /// The dimensions that an argument names, from 0, in order; all of them for `None` and an empty list.
 fn axes(dim: &Item, rank: usize) -> Made<Vec<i64>> {
-    let rank = rank as i64;
+    let count = rank as i64;
     let given = match dim {
-        Item::None => return Ok((0..rank).collect()),
-        Item::List(all) if all.is_empty() => return Ok((0..rank).collect()),
+        Item::None => return Ok((0..count).collect()),
+        Item::List(all) if all.is_empty() => return Ok((0..count).collect()),
         Item::List(_) => ints(dim)?,
         one => vec![int(one)?],
     };
-    if rank == 0 {
-        return Ok(Vec::new());
-    }
-    let mut all: Vec<i64> = given.into_iter().map(|dim| (dim + rank).rem_euclid(rank)).collect();
+    let mut all = given.into_iter().map(|dim| from_front(dim, count.max(1))).collect::<Made<Vec<i64>>>()?;
     all.sort_unstable();
+    if all.windows(2).any(|pair| pair[0] == pair[1]) {
+        return Err("a dimension stands twice".into());
+    }
+    all.retain(|_| rank > 0);
     Ok(all)
+}
+
+/// One of `count`, counted from the front.
+fn from_front(at: i64, count: i64) -> Made<i64> {
+    match at {
+        at if (0..count).contains(&at) => Ok(at),
+        at if (-count..0).contains(&at) => Ok(at + count),
+        _ => Err(format!("{at} is none of {count}")),
+    }
 }
 
 fn opmath(dtype: Dtype) -> Dtype {

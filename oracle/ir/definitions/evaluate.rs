@@ -1,11 +1,11 @@
 //! Evaluating a body: what is known without running (sizes, arguments, dtypes, loops) is computed, operators on tensors
 //! become calls of the graph.
 
-use super::syntax::{Definitions, Expr, Statement};
-use crate::graph::{Dtype, Editor, NodeId, Op, Out, Str, Tensor, Value, contiguous_strides};
+use super::syntax::{Definitions, Expr, Statement, dtype_called};
+use crate::graph::{Dtype, DtypeClass, Editor, NodeId, Op, Out, Str, Tensor, Value, contiguous_strides};
 use crate::limits::Limit;
 use crate::ops::shape::record;
-use crate::ops::{Default, Ops, Schema};
+use crate::ops::{Bound, Default, Ops, Param, Schema};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 
@@ -76,7 +76,12 @@ impl<'f> Writer<'f> {
         let schema = info.schema.clone().ok_or("it has no schema")?;
         let (file, target) = (self.file, graph.target(id));
         let is_in_place = !file.operators.contains_key(target);
-        let written: Vec<usize> = info.written(graph, id).collect();
+        // What is not given is not written.
+        let is_given = |param: &usize| {
+            let known = schema.params.get(*param);
+            known.and_then(|known| graph.argument(id, *param, &known.name)) != Some(Value::None)
+        };
+        let written: Vec<usize> = info.written(graph, id).filter(is_given).collect();
         let views = schema.returns.iter().any(|of| of.alias.is_some());
         if if is_in_place { written != [0] } else { views || !written.is_empty() } {
             return Err("it writes, or returns a view".into());
@@ -131,6 +136,37 @@ impl<'f> Writer<'f> {
         }
         self.ops.update(self.editor.graph());
         Ok(())
+    }
+
+    /// Whether a call is given tensors of dtypes with which its definition was held against PyTorch: one for all but those
+    /// that its definition names, a float where it rounds, and nothing complex.
+    pub fn is_of_its_dtypes(&self, id: NodeId) -> bool {
+        let (graph, info) = (self.editor.graph(), self.ops.get(self.editor.graph(), id));
+        let Some((schema, definition)) = info.schema.as_ref().zip(self.file.of(graph.target(id))) else {
+            return false;
+        };
+        let Ok(bound) = Bound::new(graph, id, schema) else { return false };
+        let of = |name: &str| {
+            let nodes = bound.nodes(name).into_iter().filter(|node| node.index() < graph.len());
+            nodes.filter_map(|node| graph.tensor_of(node)).map(|tensor| tensor.dtype).collect::<Vec<_>>()
+        };
+        let own = |param: &Param| definition.takes.iter().find(|(name, _)| *name == param.name);
+        let (named, others): (Vec<&Param>, Vec<&Param>) =
+            schema.params.iter().partition(|param| own(param).is_some());
+        let mut values = others.into_iter().flat_map(|param| of(&param.name));
+        let first = values.next();
+        let is_float = |dtype: Dtype| dtype.class() == DtypeClass::Float;
+        let are_values = values.all(|dtype| Some(dtype) == first)
+            && first.is_none_or(|dtype| {
+                is_float(dtype) || !definition.rounds && dtype.class() < DtypeClass::Float
+            });
+        let is_own = |param: &&Param| {
+            own(param).is_some_and(|&(_, dtype)| {
+                let is_one = |found| found == dtype || is_float(dtype) && Some(found) == first;
+                of(&param.name).into_iter().all(is_one)
+            })
+        };
+        are_values && named.iter().all(is_own)
     }
 
     /// Puts copies into the first argument, a tensor or a list of tensors, in the place of a call that works in place: into one
@@ -379,8 +415,13 @@ impl<'f> Writer<'f> {
             }
             Expr::Item(list, at) => {
                 let (list, at) = (elements(self.value(list, names)?)?, self.value(at, names)?);
-                let at = place(&at, list.len())?;
-                list.get(at).cloned().ok_or("an index is out of range")?
+                let at = match at {
+                    Item::Int(at) if at < 0 => at + list.len() as i64,
+                    Item::Int(at) => at,
+                    _ => return Err("an index is no number".into()),
+                };
+                let item = usize::try_from(at).ok().and_then(|at| list.get(at));
+                item.cloned().ok_or("an index is out of range")?
             }
             Expr::Part(list, from, to) => {
                 let list = elements(self.value(list, names)?)?;
@@ -466,8 +507,7 @@ fn constant(name: &str) -> Option<Item> {
         "inf" => Item::Float(f64::INFINITY),
         "nan" => Item::Float(f64::NAN),
         "pi" => Item::Float(std::f64::consts::PI),
-        "b" => Item::Dtype(Dtype::Bool),
-        name => Item::Dtype(*Dtype::ALL.iter().find(|dtype| dtype.short() == name)?),
+        name => Item::Dtype(dtype_called(name)?),
     })
 }
 

@@ -24,7 +24,7 @@ mod core;
 mod evaluate;
 mod syntax;
 
-use crate::graph::{DtypeClass, Editor, Graph, NodeId, Op, Tags, TensorId};
+use crate::graph::{DtypeClass, Editor, Graph, NodeId, Op, Out, Tags, TensorId, Transcriber, Value};
 use crate::ops::kind_of_device;
 use evaluate::Writer;
 use rustc_hash::FxHashSet;
@@ -58,6 +58,41 @@ pub fn written_out(graphs: &[(&Graph, &str)], rounds: bool) -> Option<Vec<Graph>
 pub fn defined_calls(graph: &Graph) -> Vec<(NodeId, bool)> {
     let calls = graph.ids().filter(|&id| graph.node(id).op == Op::Call);
     calls.filter_map(|id| Some((id, is_exact(graph, id)?))).collect()
+}
+
+/// Those of some calls that a definition holds for: their operators take what they are given, and give what is recorded.
+pub fn held(graph: &Graph, calls: &[NodeId]) -> FxHashSet<NodeId> {
+    // Each stands alone, behind what it is given, and all its results are taken.
+    let mut alone = Graph::new("calls");
+    let mut map = vec![None; graph.len()];
+    let mut copies = Vec::with_capacity(calls.len());
+    for &id in calls {
+        for input in graph.inputs(id).into_iter().filter(|input| input.index() < graph.len()) {
+            if map[input.index()].is_none() {
+                let mut copier = Transcriber { from: graph, to: &mut alone, map: &mut map };
+                let out = copier.out(graph.node(input).out, true);
+                let name = graph.name(input);
+                let copy = alone.push(name, Op::Placeholder, name);
+                alone.node_mut(copy).out = out;
+                map[input.index()] = Some(copy);
+            }
+        }
+    }
+    for &id in calls {
+        let copy = Transcriber { from: graph, to: &mut alone, map: &mut map }.node(id, graph.name(id));
+        copies.push((id, copy));
+        let Out::Tuple(span) = alone.node(copy).out else { continue };
+        let outs: Vec<(usize, Out)> = alone.outs(span).iter().copied().enumerate().collect();
+        for (at, out) in outs.into_iter().filter(|(_, out)| matches!(out, Out::Tensor(_))) {
+            let args = alone.push_values(&[Value::Node(copy), Value::Int(at as i64)]);
+            let item = alone.push(&format!("{}_{at}", graph.name(id)), Op::Call, "operator.getitem");
+            let node = alone.node_mut(item);
+            (node.args, node.out) = (args, out);
+        }
+    }
+    let mut writer = Writer::new(Editor::new(&alone), &DEFINITIONS, "", true);
+    let mut holds = |copy| writer.is_of_its_dtypes(copy) && writer.write(copy).is_ok();
+    copies.into_iter().filter(|&(_, copy)| holds(copy)).map(|(id, _)| id).collect()
 }
 
 /// Whether a call gives the bits of its definition; `None` where it has none. Other devices than the CPU were not asked:

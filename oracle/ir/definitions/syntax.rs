@@ -11,6 +11,7 @@
 //! round elsewhere than the body does. `once` says that each element is one operation of another operator, which every
 //! device rounds as that operator does.
 
+use crate::graph::Dtype;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::iter::Peekable;
 use std::str::Lines;
@@ -58,6 +59,8 @@ pub(super) struct Definition {
     pub is_exact: bool,
     /// Whether it does for some arguments.
     pub may_be_exact: bool,
+    /// The parameters whose tensors are of a dtype of their own.
+    pub takes: Vec<(String, Dtype)>,
     /// Whether the body rounds: kernels of other devices may do that elsewhere.
     pub rounds: bool,
     /// The body's place in [`Definitions::bodies`].
@@ -138,6 +141,18 @@ impl Definitions {
                     if is_one_operation {
                         rows.take(2);
                     }
+                    let mut takes = Vec::new();
+                    if let Some((line, 2, text)) = rows.peek()
+                        && let Some(pairs) = text.strip_prefix("takes ")
+                    {
+                        rows.take(2);
+                        for (name, short) in pairs.split(", ").filter_map(|pair| pair.split_once(' ')) {
+                            let Some(dtype) = dtype_called(short) else {
+                                return fault(line, "expected a dtype");
+                            };
+                            takes.push((name.to_string(), dtype));
+                        }
+                    }
                     for target in targets.split(' ') {
                         let is_exact =
                             inexact.as_ref().is_some_and(|of| !of.is_empty() && !of.contains(&target));
@@ -145,6 +160,7 @@ impl Definitions {
                         let definition = Definition {
                             is_exact,
                             may_be_exact: false,
+                            takes: takes.clone(),
                             rounds: !is_one_operation,
                             body: file.bodies.len(),
                         };
@@ -191,6 +207,12 @@ impl Definitions {
         }
         self
     }
+}
+
+/// The dtype of a short name; a bool is `b`.
+pub(super) fn dtype_called(name: &str) -> Option<Dtype> {
+    let mut all = Dtype::ALL.iter().copied();
+    if name == "b" { Some(Dtype::Bool) } else { all.find(|dtype| dtype.short() == name) }
 }
 
 /// Functions that round; products and quotients do too.

@@ -230,8 +230,15 @@ impl<'g> Counts<'g> {
 
 /// Operators outside the table that count dimensions of something else than the first tensor: of the result, or of what
 /// it is broadcast to.
-const COUNT_OTHERS: [&str; 6] =
-    ["cosine_similarity", "cross", "diag_embed", "linalg_cross", "linalg_vecdot", "pairwise_distance"];
+const COUNT_OTHERS: [&str; 7] = [
+    "cosine_similarity",
+    "cross",
+    "diag_embed",
+    "linalg_cross",
+    "linalg_vecdot",
+    "pairwise_distance",
+    "value_selecting_reduction_backward",
+];
 
 /// Whether a parameter names dimensions of the first tensor, from the front or from the back: the table says so, and
 /// the schemas of PyTorch's other operators.

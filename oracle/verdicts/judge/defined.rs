@@ -37,6 +37,9 @@ pub(super) fn by_definitions(
         Verdict::Violated(found) => {
             found.iter().flat_map(Finding::all).any(|one| OF_CALLS.contains(&one.rule))
         }
+        Verdict::Undecided(reasons) if !matches!(defined.verdict, Verdict::Violated(_)) => {
+            reasons.iter().any(|reason| reason.code == Code::MayRaise)
+        }
         _ => false,
     };
     let stays = match &defined.verdict {

@@ -178,5 +178,5 @@ pub(super) fn metadata_true(evidence: &Evidence) -> Checked {
             );
         }
     }
-    Checked::found(findings, doubt)
+    Checked::found(findings, doubt.or_else(|| super::accepted::not_known_to_run(evidence)))
 }

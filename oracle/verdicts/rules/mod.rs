@@ -17,6 +17,7 @@
 //! Rules do not run a pass, generate or shrink. Where a rule lacks evidence it says what it lacks
 //! ([`RuleStatus::NotChecked`]) instead of passing.
 
+mod accepted;
 mod agreement;
 mod aliases;
 mod allowed;

@@ -106,6 +106,8 @@ codes! {
         "The graph before the repair is not that of the result.";
     NotRecorded "graph/not-recorded"
         "Nothing is recorded of a value, and no rule tells it.";
+    MayRaise "graph/may-raise"
+        "Whether an operator takes what a new call gives it is not known.";
     SizeNotKnown "graph/size-not-known"
         "A size is not known, or is larger than can be counted.";
     MayShareMemory "memory/may-share"

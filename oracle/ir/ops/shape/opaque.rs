@@ -8,13 +8,17 @@ use super::pointwise::to_float;
 use super::promote::part_of;
 use super::reduce::{dims, without};
 use super::size::{Size, Sizes, numel};
+use super::view::window;
+use super::window::{Given, Window, dimension};
 use super::{Inferred, Output, TensorMeta, many, one};
 use crate::graph::{Dtype, DtypeClass, Value};
+use crate::ops::View;
 
 pub(super) fn infer(call: &Call) -> Rule<Inferred> {
     if !matches!(call.schema.namespace.as_str(), "aten" | "prims") {
         return Err(Stop::Undecided);
     }
+    dims_are_there(call)?;
     let name = call.name();
     match name.trim_end_matches('_') {
         "triu" | "tril" => {
@@ -29,8 +33,14 @@ pub(super) fn infer(call: &Call) -> Rule<Inferred> {
             draws(call, tensor.dtype)?;
             one(tensor.packed())
         }
+        "index_copy" | "index_fill" => {
+            let index = call.tensor("index")?;
+            if index.shape.len() > 1 || index.dtype.is_some_and(|dtype| dtype != Dtype::I64) {
+                return fault(format!("the index of {name} is no vector of int64"));
+            }
+            one(call.tensor("self")?.packed())
+        }
         "index_add"
-        | "index_copy"
         | "_unsafe_index_put"
         | "_unsafe_masked_index_put_accumulate"
         | "scatter_reduce"
@@ -93,7 +103,14 @@ pub(super) fn infer(call: &Call) -> Rule<Inferred> {
             one(TensorMeta::fresh(vec![call.size("num_weights")?, width], grad.dtype))
         }
         "select_backward" | "slice_backward" => {
-            one(TensorMeta::fresh(call.sizes("input_sizes")?, call.tensor("grad_output")?.dtype))
+            let (sizes, kind) = (
+                call.sizes("input_sizes")?,
+                if name == "select_backward" { View::Select } else { View::Slice },
+            );
+            let part = window(kind, Window::contiguous(sizes.clone()), call, 2)?.shape;
+            let grad = call.tensor("grad_output")?;
+            fits(call, "grad_output", &grad.shape, &part)?;
+            one(TensorMeta::fresh(sizes, grad.dtype))
         }
         "einsum" => einsum(call),
         "linear" => linear(call),
@@ -117,11 +134,33 @@ pub(super) fn infer(call: &Call) -> Rule<Inferred> {
         }
         "iota" => one(TensorMeta::fresh(vec![call.size("length")?], call.dtype("dtype"))),
         _ if name.starts_with("_foreach_") && name != "_foreach_norm" => {
-            many(call.tensors(call.param(0))?.iter().map(loose))
+            let lists = call.schema.params.iter().find(|param| param.ty.starts_with("Tensor"));
+            many(call.tensors(lists.map_or("", |param| &param.name))?.iter().map(loose))
         }
         _ if name.starts_with("_scaled_dot_product_") => attention(call),
         _ => Err(Stop::Undecided),
     }
+}
+
+/// Refuses dimensions that what they count does not have.
+fn dims_are_there(call: &Call) -> Rule<()> {
+    let rank = match call.info.whole() {
+        Some(whole) => call.numbers(whole)?.map(|sizes| sizes.len()),
+        None => {
+            let first = call.schema.params.first().filter(|param| param.ty == "Tensor");
+            first.and_then(|param| call.tensor(&param.name).ok()).map(|tensor| tensor.shape.len())
+        }
+    };
+    let counts = (0..call.schema.params.len()).filter(|&index| call.info.counts_dims(index));
+    for (index, rank) in counts.zip(std::iter::repeat(rank)) {
+        let dims = call.numbers(index)?.unwrap_or_default();
+        if let Some(rank) = rank {
+            dims.iter()
+                .filter_map(|dim| dim.known())
+                .try_for_each(|dim| call.shown(dimension(dim, rank)).map(drop))?;
+        }
+    }
+    Ok(())
 }
 
 /// The shape and dtype of a tensor, in strides of the operator's choice.
@@ -234,6 +273,9 @@ fn layer_norm(call: &Call) -> Rule<Inferred> {
 
 fn convolution(call: &Call) -> Rule<Inferred> {
     let (input, weight) = (call.tensor("input")?, call.tensor("weight")?);
+    if call.sizes("output_padding")?.iter().any(|n| n.known().is_some_and(|n| n < 0)) {
+        return fault("convolution with a negative output_padding".to_string());
+    }
     if call.flag("transposed") {
         return Err(Stop::Undecided);
     }
@@ -341,6 +383,10 @@ fn linear(call: &Call) -> Rule<Inferred> {
     }
     let shape: Vec<Size> = batch.iter().chain([columns]).copied().collect();
     if let Some(bias) = call.optional_tensor("bias")? {
+        // The product by a vector is added to what the bias makes of it.
+        if batch.is_empty() && bias.shape.len() > 1 {
+            return Err(Stop::Undecided);
+        }
         fits(call, "bias", &bias.shape, &shape)?;
     }
     one(TensorMeta::loose(shape, input.dtype))

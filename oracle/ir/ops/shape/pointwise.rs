@@ -184,6 +184,11 @@ pub(super) fn others(call: &Call) -> Rule<Inferred> {
             if let Some(dtype) = mask.dtype.filter(|&d| d != Dtype::Bool) {
                 return fault(format!("the mask of {} is {}, not bool", call.name(), dtype.name()));
             }
+            if let Operand::Tensor(value) = call.operand("value")?
+                && !value.shape.is_empty()
+            {
+                return fault(format!("the value of {} is {}", call.name(), call.text(&value.shape)));
+            }
             let dtype = tensor.dtype;
             operands.add(Operand::Tensor(tensor), false);
             operands.add(Operand::Tensor(mask), false);
