@@ -43,6 +43,10 @@ pub(super) fn renumbered(
     let mut found = Vec::new();
     for id in after.ids() {
         let Some(twin) = twin_of(id) else { continue };
+        // What the graph gives is told of the nodes that make it, where these are known.
+        if after.node(id).op == Op::Output && !found.is_empty() {
+            continue;
+        }
         let devices = devices(before, twin).into_iter().zip(devices(after, id));
         let numbered =
             devices.filter(|(was, is)| was.contains(':') && is.contains(':') && kind(was) == kind(is));
