@@ -125,9 +125,10 @@ def child(name, start, pipe):
                     recorder.call(label, name, args, kwargs, tensors, result)
                 except Exception:
                     continue
+                # What gives nothing is recorded as refused there.
+                recorder.nodes[-1].pop("module", None)
                 if refusal:
                     recorder.nodes[-1]["module"] = refusal
-                    recorder.nodes[-1].pop("out", None)
                 file.write(pickle.dumps((i, recorder.nodes)))
 
 

@@ -591,7 +591,7 @@ fn axes(dim: &Item, rank: usize) -> Made<Vec<i64>> {
 fn from_front(at: i64, count: i64) -> Made<i64> {
     match at {
         at if (0..count).contains(&at) => Ok(at),
-        at if (-count..0).contains(&at) => Ok(at + count),
+        at if at < 0 && at.checked_add(count).is_some_and(|at| at >= 0) => Ok(at + count),
         _ => Err(format!("{at} is none of {count}")),
     }
 }
