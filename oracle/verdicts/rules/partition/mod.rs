@@ -275,7 +275,8 @@ pub static CATALOGUE: &[Rule<Partitions>] = &[
         id: "partition/no-dead-saved",
         severity: Severity::Policy,
         passes: PARTITION,
-        statement: "From each saved value a path leads to a result or an effect of backward.",
+        statement: "From each saved value a path leads to a result or an effect of backward; a symbol may be the size of an \
+                    input instead.",
         reason: "It would be kept for nothing.",
         check: saved::no_dead_saved,
     },
