@@ -663,6 +663,44 @@ fn a_rank_without_graphs_is_a_doubt() {
     }
 }
 
+/// A rank that the groups name and that has no log is named too. Of one file nothing else is asked.
+#[test]
+fn a_rank_without_a_log_is_a_doubt() {
+    let wait = "w: \"f32[4][1]cpu\" = torch.ops._c10d_functional.wait_tensor.default(r)\nreturn (w,)";
+    let call = "r: \"f32[4][1]cpu\" = torch.ops._c10d_functional.all_reduce.default(x, 'sum', '0')";
+    let text = format!("{call}\n{wait}");
+    let log = trace_of(&[("before_a_pass", &text), ("after_a_pass", &text)]);
+    let scratch = Scratch::new("trace-no-log");
+    std::fs::create_dir_all(scratch.path("logs")).unwrap();
+    let name = |rank: u32| format!("logs/dedicated_log_torch_trace_rank_{rank}_abc.log");
+    for rank in [0, 1] {
+        scratch.write(&name(rank), log.replace("\"rank\":0", &format!("\"rank\":{rank}")).as_bytes());
+    }
+    let groups = |ranks: u32, members: &str| {
+        let text =
+            format!("{{\"world\":{{\"ranks\":{ranks}}},\"groups\":{{\"0\":{{\"ranks\":{members}}}}}}}");
+        scratch.write(&format!("groups_{ranks}.json"), text.as_bytes())
+    };
+    let (two, three) = (groups(2, "[[0,1]]"), groups(3, "[[0,1,2]]"));
+    let many = groups(7, "[[0,1],[2,3]]");
+    let not_compared = |who: &str, it: &str| {
+        format!(
+            "RANKS MAY DIFFER: {who} not compared with the others: no log of {it} is here, and the job has {it}"
+        )
+    };
+    for (path, groups, told) in [
+        ("logs".to_string(), &two, None),
+        ("logs".to_string(), &three, Some(not_compared("rank 2 is", "it"))),
+        ("logs".to_string(), &many, Some(not_compared("ranks 2, 3, 4, 5 and 1 other are", "them"))),
+        (name(0), &three, None),
+    ] {
+        let run = program(&["trace", &scratch.path(&path), "--groups", groups]);
+        let out = common_text(&run.stdout) + &common_text(&run.stderr);
+        assert_eq!(run.status.code(), Some(if told.is_some() { 3 } else { 0 }), "{out}");
+        assert!(told.is_none_or(|words| out.contains(&words)), "{out}");
+    }
+}
+
 /// Every graph of a trace is a file that other commands read, and all ranks together are a program to simulate.
 #[test]
 fn graphs_are_taken_out_of_a_trace() {

@@ -89,11 +89,20 @@ struct Ranks {
 }
 
 /// Compares the programs of all ranks, and simulates them.
-pub(super) fn compare(graphs: &[ReadGraph], empty: &[EmptyLog], options: &Options) -> Compared {
+pub(super) fn compare(
+    graphs: &[ReadGraph],
+    empty: &[EmptyLog],
+    is_folder: bool,
+    options: &Options,
+) -> Compared {
     let mut compared = Compared::default();
     let ranks = Ranks::new(graphs, &|id| id.compile.unwrap_or(0) == 0, options);
     let communicators = ranks.communicators(options);
     compared.doubts.extend(ranks.not_compared(graphs, empty, &communicators));
+    // One file of a job is asked about by itself.
+    if is_folder || ranks.of_rank.len() > 1 {
+        compared.doubts.extend(ranks.absent(graphs, empty, &communicators, options));
+    }
     if ranks.of_rank.len() < 2 {
         return compared;
     }
@@ -256,6 +265,28 @@ impl Ranks {
         silent.map(line).collect()
     }
 
+    /// The ranks of the job without a log: those that the options state, and other members of the groups in use.
+    fn absent(
+        &self,
+        graphs: &[ReadGraph],
+        empty: &[EmptyLog],
+        communicators: &[Communicator],
+        options: &Options,
+    ) -> Option<String> {
+        let World { ranks, groups } = &options.world;
+        let listed = groups.iter().flat_map(|group| &group.instances).flatten();
+        let missing = communicators.iter().flat_map(|one| &one.missing);
+        let mut absent: BTreeSet<u32> = listed.chain(missing).copied().chain(0..ranks.unwrap_or(0)).collect();
+        let here = graphs.iter().filter_map(|read| read.rank).chain(empty.iter().map(|log| log.rank));
+        here.for_each(|rank| drop(absent.remove(&rank)));
+        let absent: Vec<u32> = absent.into_iter().collect();
+        let (is, of) = if absent.len() == 1 { ("is", "it") } else { ("are", "them") };
+        let names = ranks_words(&absent);
+        (!absent.is_empty()).then(|| {
+            format!("{names} {is} not compared with the others: no log of {of} is here, and the job has {of}")
+        })
+    }
+
     /// Whether some rank runs another program than the first.
     fn differ(&self) -> bool {
         self.of_rank.windows(2).any(|pair| pair[0].program != pair[1].program)
@@ -336,7 +367,7 @@ impl Ranks {
         index: usize,
     ) -> Option<Difference> {
         // What launches the same, each with an example.
-        let mut classes: Vec<(Option<(&RankProgram, usize)>, Vec<&RankProgram>)> = Vec::new();
+        let mut classes: Vec<(Option<(&RankProgram, usize)>, Vec<u32>)> = Vec::new();
         for (member, launches) in members {
             let launch = launches.get(index).map(|&at| (*member, at));
             if launch.is_none() && member.is_cut {
@@ -350,8 +381,8 @@ impl Ranks {
                 _ => false,
             };
             match classes.iter_mut().find(|(known, _)| meets(known)) {
-                Some((_, ranks)) => ranks.push(member),
-                None => classes.push((launch, vec![member])),
+                Some((_, ranks)) => ranks.push(member.rank),
+                None => classes.push((launch, vec![member.rank])),
             }
         }
         if classes.len() < 2 {
@@ -359,7 +390,10 @@ impl Ranks {
         }
         let launched: Vec<&CompileId> =
             classes.iter().filter_map(|(launch, _)| self.id_of(*launch)).collect();
-        let ended = || classes.iter().filter(|(launch, _)| launch.is_none()).flat_map(|(_, ranks)| ranks);
+        let ended = || {
+            let ended = classes.iter().filter(|(launch, _)| launch.is_none()).flat_map(|(_, ranks)| ranks);
+            ended.filter_map(|&rank| self.of(rank))
+        };
         // Whoever compiled the frame of the launch has launched all that it launches there.
         let is_certain =
             launched.len() > 1 || ended().any(|of| launched.iter().any(|id| of.ids.contains(id)));
@@ -505,9 +539,9 @@ fn source(graph: &Graph, node: NodeId) -> Option<String> {
 }
 
 /// `rank 1`, `ranks 0, 2 and 3`, `ranks 0, 1, 2 and 61 others`.
-fn ranks_words(ranks: &[&RankProgram]) -> String {
+fn ranks_words(ranks: &[u32]) -> String {
     const SHOWN: usize = 4;
-    let numbers: Vec<String> = ranks.iter().take(SHOWN).map(|of| of.rank.to_string()).collect();
+    let numbers: Vec<String> = ranks.iter().take(SHOWN).map(u32::to_string).collect();
     match (ranks.len(), numbers.split_last()) {
         (1, _) => format!("rank {}", numbers.join("")),
         (2..=SHOWN, Some((last, first))) => format!("ranks {} and {last}", first.join(", ")),

@@ -67,8 +67,8 @@ pub struct TraceReport {
 
 impl TraceReport {
     /// Compares what the ranks run, as it was traced.
-    fn compare_programs(&mut self, options: &Options) {
-        let compared = first::compare(&self.graphs, &self.empty, options);
+    fn compare_programs(&mut self, path: &Path, options: &Options) {
+        let compared = first::compare(&self.graphs, &self.empty, path.is_dir(), options);
         self.rank_findings.extend(compared.findings);
         self.rank_doubts.extend(compared.doubts);
         self.notes.extend(compared.notes);
@@ -154,7 +154,7 @@ pub fn judge_folder(path: &Path, options: &Options) -> io::Result<TraceReport> {
     if options.reads_only {
         return Ok(report);
     }
-    report.compare_programs(options);
+    report.compare_programs(path, options);
     report.rank_findings.extend(ranks::differences(report.rows.iter()));
     let together = together::judge(&report.rows, &kept, options);
     report.rank_findings.extend(together.findings);

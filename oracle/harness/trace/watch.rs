@@ -286,7 +286,7 @@ pub fn watch_folder(
             last_rows.extend(rows);
         }
     }
-    report.compare_programs(options);
+    report.compare_programs(path, options);
     let differences = ranks::differences(last_rows.iter().map(|&row| &report.rows[row]));
     report.rank_findings.extend(differences);
     Ok(report)
