@@ -149,6 +149,16 @@ fn the_commands_of_fuzz_targets_find_their_folders() {
     assert_eq!(commands, 3);
 }
 
+/// The document lists every fuzz target that CI runs.
+#[test]
+fn every_fuzz_target_is_described() {
+    let [text, runs] =
+        ["docs/fuzzing.md", "fuzz/runs"].map(|name| std::fs::read_to_string(file(name)).unwrap());
+    for target in runs.lines().filter_map(|line| line.split(' ').next()) {
+        assert!(text.contains(&format!("`{target}`")), "docs/fuzzing.md does not list {target}");
+    }
+}
+
 /// What the map lists is there.
 #[test]
 fn the_map_is_of_this_place() {

@@ -337,6 +337,38 @@ fn actions_are_pinned_by_commit() {
     assert!(stated.contains("it must not come from a pull request"), "{stated}");
 }
 
+/// CI runs every benchmark, and notices one that runs nothing. The compiler is stood in for.
+#[test]
+#[cfg(unix)]
+fn every_benchmark_has_to_run() {
+    use std::os::unix::fs::PermissionsExt;
+    let manifest = std::fs::read_to_string("benches/Cargo.toml").unwrap();
+    let benches: Vec<&str> =
+        manifest.split("[[bench]]").skip(1).map(|bench| bench.split('"').nth(1).unwrap()).collect();
+    assert!(benches.contains(&"scale"), "{benches:?}");
+    let folder = std::env::temp_dir().join(format!("graph-oracle-{}-benches", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let cargo = folder.join("cargo");
+    let script =
+        "#!/bin/sh\ncase \"$*\" in *\"--bench $SILENT \"*) ;; *) echo Testing; echo Success ;; esac\n";
+    std::fs::write(&cargo, script).unwrap();
+    std::fs::set_permissions(&cargo, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap());
+    let run = |silent: &str| {
+        let output = Command::new(".ci/benches").env("PATH", &path).env("SILENT", silent).output().unwrap();
+        (output.status.success(), text(&output.stdout))
+    };
+    let (is_sound, said) = run("none");
+    assert!(is_sound, "{said}");
+    assert!(benches.iter().all(|bench| said.contains(&format!("{bench}: 1 ran once"))), "{said}");
+    for bench in benches {
+        let (is_sound, said) = run(bench);
+        assert!(!is_sound && said.contains(&format!("{bench} ran nothing")), "{said}");
+    }
+    std::fs::remove_dir_all(&folder).unwrap();
+    assert!(std::fs::read_to_string(".ci/run").unwrap().contains("\n.ci/benches\n"));
+}
+
 /// The bill of materials names every crate that is built, with what Cargo.lock says of it.
 #[test]
 fn the_bill_of_materials_has_every_crate() {
