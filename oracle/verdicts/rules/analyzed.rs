@@ -7,12 +7,12 @@ use crate::analysis::draws::{Draws, draws_nothing};
 use crate::analysis::fault::{Fault, FaultKind};
 use crate::analysis::origin::{Hazard, Origin, Origins};
 use crate::analysis::reachability::{Reachability, within};
-use crate::analysis::storages::{Access, Mode, StorageIndex, Storages, Touch};
+use crate::analysis::storages::{Mode, StorageIndex, Storages, Touch};
 use crate::analysis::validate::validate_with;
 use crate::analysis::{Collectives, Edges, TopologicalOrder};
 use crate::graph::{Graph, NodeId, Op, TargetId, Value};
 use crate::ops::{Kind, OpInfo, Ops};
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::OnceLock;
 
@@ -29,8 +29,9 @@ pub struct AnalyzedGraph<'a> {
     faults: OnceLock<Vec<Fault>>,
     storages: OnceLock<Storages>,
     dependences: OnceLock<Dependences>,
-    reachability: OnceLock<Result<LaunchReachability, String>>,
+    reachability: OnceLock<Result<Reachability, String>>,
     shown_by: OnceLock<ShownBy>,
+    fillers: OnceLock<FxHashMap<StorageIndex, Vec<NodeId>>>,
 }
 
 impl<'a> AnalyzedGraph<'a> {
@@ -48,6 +49,7 @@ impl<'a> AnalyzedGraph<'a> {
             dependences: OnceLock::new(),
             reachability: OnceLock::new(),
             shown_by: OnceLock::new(),
+            fillers: OnceLock::new(),
         }
     }
 
@@ -119,9 +121,14 @@ impl<'a> AnalyzedGraph<'a> {
         })
     }
 
-    /// Who of the launches reaches whom, through every kind of dependence.
-    pub fn launch_reachability(&self) -> Result<&LaunchReachability, String> {
-        self.reachability.get_or_init(|| LaunchReachability::new(self)).as_ref().map_err(Clone::clone)
+    /// Who of the launches reaches whom, through every kind of dependence; mark `i` is launch `i`.
+    pub fn launch_reachability(&self) -> Result<&Reachability, String> {
+        let new = || {
+            let nodes: Vec<NodeId> = self.collectives.calls.iter().map(|call| call.node).collect();
+            Reachability::new(self.dependences(), &nodes)
+                .map_err(|cycle| format!("the graph before has a cycle: {}", cycle.chain(self.graph)))
+        };
+        self.reachability.get_or_init(new).as_ref().map_err(Clone::clone)
     }
 
     /// The nodes that show part of a storage, in list order.
@@ -131,25 +138,18 @@ impl<'a> AnalyzedGraph<'a> {
         &shown.nodes[range]
     }
 
-    pub(super) fn is_launch_write(&self, access: &Access) -> bool {
-        access.touch.writes() && self.collectives.launch_at(access.node).is_some()
-    }
-
     /// The nodes that show a storage that `id` writes. Buffers that a collective fills are left out: what such a
     /// buffer shows afterwards is the collective's.
     pub(super) fn showing_writes_of(&self, id: NodeId) -> Vec<NodeId> {
-        let mut nodes = Vec::new();
-        if !self.may_write(id) {
-            return nodes;
-        }
-        let storages = self.storages();
-        for access in storages.accesses_by(id).iter().filter(|access| access.touch == Touch::Write) {
-            let storage = access.part.storage;
-            if !storages.accesses_of(storage).any(|a| self.is_launch_write(a)) {
-                nodes.extend(self.shown_by(storage).iter().copied().filter(|&n| n != id));
-            }
-        }
-        nodes
+        let shown = self.written_by(id).flat_map(|storage| self.shown_by(storage));
+        shown.copied().filter(|&n| n != id).collect()
+    }
+
+    /// The storages that `id` writes and no collective fills.
+    pub(super) fn written_by(&self, id: NodeId) -> impl Iterator<Item = StorageIndex> {
+        let accesses = if self.may_write(id) { self.storages().accesses_by(id) } else { &[] };
+        let written = accesses.iter().filter(|access| access.touch == Touch::Write);
+        written.map(|access| access.part.storage).filter(|&storage| self.fillers(storage).is_empty())
     }
 
     /// Whether a node may write to an argument.
@@ -159,11 +159,18 @@ impl<'a> AnalyzedGraph<'a> {
         self.ops.call(self.graph, id).is_some_and(writes)
     }
 
-    /// The launches that write a storage that `id` shows.
-    pub(super) fn fillers_of(&self, id: NodeId) -> impl Iterator<Item = NodeId> {
-        let storages = self.storages();
-        let accesses = storages.all_parts(id).flat_map(|part| storages.accesses_of(part.storage));
-        accesses.filter(|access| self.is_launch_write(access)).map(|access| access.node)
+    /// The launches that write a storage.
+    pub(super) fn fillers(&self, storage: StorageIndex) -> &[NodeId] {
+        let all = self.fillers.get_or_init(|| {
+            let mut all: FxHashMap<StorageIndex, Vec<NodeId>> = FxHashMap::default();
+            let accesses =
+                self.collectives.calls.iter().flat_map(|call| self.storages().accesses_by(call.node));
+            for access in accesses.filter(|access| access.touch.writes()) {
+                all.entry(access.part.storage).or_default().push(access.node);
+            }
+            all
+        });
+        all.get(&storage).map_or(&[], Vec::as_slice)
     }
 
     /// Whether a node draws random numbers, at least one.
@@ -215,17 +222,17 @@ impl<'a> AnalyzedGraph<'a> {
 
     /// The nodes, launches aside, that write a storage that `id` shows.
     pub(super) fn writers_of(&self, id: NodeId) -> Vec<NodeId> {
-        let storages = self.storages();
-        let mut writers: Vec<NodeId> = storages
-            .all_parts(id)
-            .flat_map(|part| storages.writes_of(part.storage, None))
-            .filter(|access| {
-                access.touch == Touch::Write && !self.is_launch_write(access) && access.node != id
-            })
-            .map(|access| access.node)
-            .collect();
+        let shown = self.storages().all_parts(id);
+        let mut writers: Vec<NodeId> =
+            shown.flat_map(|part| self.writers(part.storage)).filter(|&writer| writer != id).collect();
         writers.dedup();
         writers
+    }
+
+    /// The nodes, launches aside, that write a storage.
+    pub(super) fn writers(&self, storage: StorageIndex) -> impl Iterator<Item = NodeId> {
+        let writes = self.storages().writes_of(storage, None).filter(|access| access.touch == Touch::Write);
+        writes.map(|access| access.node).filter(|&node| self.collectives.launch_at(node).is_none())
     }
 
     /// Why the dependence of `second` on `first` is not certain, in words; `None` if it is certain.
@@ -259,7 +266,7 @@ impl<'a> AnalyzedGraph<'a> {
 
     /// A shortest path over arguments and ordering edges that does without the ordering edge between its ends.
     pub(super) fn path_besides(&self, from: NodeId, to: NodeId) -> Option<Vec<NodeId>> {
-        if self.edges.users(from).contains(&to) {
+        if self.edges.users(from).binary_search(&to).is_ok() {
             return Some(vec![from, to]);
         }
         search(self.graph.len(), from, to, |id| {
@@ -285,7 +292,7 @@ impl<'a> AnalyzedGraph<'a> {
 
     /// Whether arguments and ordering edges lead from `from` to `to`.
     pub(super) fn has_path(&self, from: NodeId, to: NodeId) -> bool {
-        self.edges.inputs(to).contains(&from)
+        self.edges.users(from).binary_search(&to).is_ok()
             || search(self.graph.len(), from, to, |id| self.edges.successors(id)).is_some()
     }
 
@@ -538,26 +545,6 @@ fn search<I: Iterator<Item = NodeId>>(
         }
     }
     None
-}
-
-/// Who of the launches of a graph depends on whom.
-pub struct LaunchReachability {
-    marked: Reachability,
-    nodes: Vec<NodeId>,
-}
-
-impl LaunchReachability {
-    fn new(side: &AnalyzedGraph) -> Result<LaunchReachability, String> {
-        let nodes: Vec<NodeId> = side.collectives.calls.iter().map(|call| call.node).collect();
-        let marked = Reachability::new(side.dependences(), &nodes)
-            .map_err(|cycle| format!("the graph before has a cycle: {}", cycle.chain(side.graph)))?;
-        Ok(LaunchReachability { marked, nodes })
-    }
-
-    /// Whether launch `from` must be issued before launch `to`.
-    pub fn reaches(&self, from: usize, to: usize) -> bool {
-        self.marked.reaches(self.nodes[from], self.nodes[to]) == Some(true)
-    }
 }
 
 #[cfg(test)]

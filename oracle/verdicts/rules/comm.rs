@@ -668,9 +668,8 @@ fn given_in_flight(side: &AnalyzedGraph) -> BTreeMap<String, (NodeId, NodeId)> {
     for &wait in &side.collectives.idle_waits {
         for part in storages.all_parts(wait).filter(|part| storages.storage(part.storage).external) {
             let by = storages.storage(part.storage).by;
-            let fills = |access: &&Access| access.node < wait && side.is_launch_write(access);
-            if let (Some(name), None) = (graph.given_name(by), storages.accesses_of(part.storage).find(fills))
-            {
+            let is_filled = side.fillers(part.storage).iter().any(|&filler| filler < wait);
+            if let (Some(name), false) = (graph.given_name(by), is_filled) {
                 let (_, first) = found.entry(name).or_insert((by, wait));
                 *first = wait.min(*first);
             }

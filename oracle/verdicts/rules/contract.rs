@@ -310,7 +310,7 @@ pub(super) fn edges_needed(evidence: &Evidence) -> Checked {
     let (before, after) = (&evidence.before, &evidence.after);
     let twin = |id: NodeId| evidence.correspondence.before_of[id.index()];
     let was_there = |from: NodeId, to: NodeId| match (twin(from), twin(to)) {
-        (Some(from), Some(to)) => before.edges.ordered_before(to).contains(&from),
+        (Some(from), Some(to)) => before.edges.is_ordered(from, to),
         _ => false,
     };
     let name = |id: NodeId| after.graph.name(id);

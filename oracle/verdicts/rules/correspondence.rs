@@ -21,6 +21,7 @@ use super::AnalyzedGraph;
 use super::unread::Unread;
 use crate::graph::{Graph, NodeId, Op};
 use crate::ops::{Ops, Word, spelled};
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::cell::OnceCell;
 
 /// A new launch and the launches of the graph before that it stands for.
@@ -59,6 +60,8 @@ pub struct Correspondence {
     pub merges: Vec<Merge>,
     /// For each launch before that was erased: the merges that carry it (empty: lost).
     pub carried_by: Vec<(usize, Vec<usize>)>,
+    /// The first of them, where there is one.
+    first_merge: FxHashMap<usize, usize>,
     /// Where surviving nodes read something else.
     pub rewires: Vec<Rewire>,
     /// Surviving nodes whose references do not line up with before, or whose other arguments changed.
@@ -82,8 +85,7 @@ impl Correspondence {
 
     /// The merge that a launch before became a member of; the first if there are several.
     pub fn merge_of(&self, launch: usize) -> Option<usize> {
-        let (_, merges) = self.carried_by.iter().find(|(l, _)| *l == launch)?;
-        merges.first().copied()
+        self.first_merge.get(&launch).copied()
     }
 
     fn by_name(before: &Graph, after: &Graph) -> Correspondence {
@@ -146,14 +148,11 @@ impl Correspondence {
         for (launch, merges) in &mut carried {
             for value in self.erased_values(before, *launch) {
                 for new in &rewired[value.index()] {
-                    for &merge in &delivered[new.index()] {
-                        if !merges.contains(&merge) {
-                            merges.push(merge);
-                        }
-                    }
+                    merges.extend(&delivered[new.index()]);
                 }
             }
             merges.sort_unstable();
+            merges.dedup();
         }
         let mut doubtful = Vec::new();
         if carried.iter().any(|(_, merges)| merges.is_empty()) {
@@ -167,6 +166,8 @@ impl Correspondence {
             }
         }
         doubtful.into_iter().for_each(|merge: usize| merges[merge].certain = false);
+        self.first_merge =
+            carried.iter().filter_map(|(launch, merges)| Some((*launch, *merges.first()?))).collect();
         self.merges = merges;
         self.carried_by = carried;
     }
@@ -174,11 +175,12 @@ impl Correspondence {
     /// The erased nodes that hold a launch's value: the launch, its waits, and what was erased with them.
     fn erased_values(&self, before: &AnalyzedGraph, launch: usize) -> Vec<NodeId> {
         let mut values = vec![before.collectives.calls[launch].node];
+        let mut seen: FxHashSet<NodeId> = values.iter().copied().collect();
         let mut i = 0;
         while i < values.len() {
             for &user in before.edges.users(values[i]) {
                 let is_launch = before.collectives.launch_at(user).is_some();
-                if self.after_of[user.index()].is_none() && !is_launch && !values.contains(&user) {
+                if self.after_of[user.index()].is_none() && !is_launch && seen.insert(user) {
                     values.push(user);
                 }
             }
@@ -196,10 +198,12 @@ fn delivered_by(
     is_new: &dyn Fn(NodeId) -> bool,
 ) -> Vec<Vec<usize>> {
     let mut delivered: Vec<Vec<usize>> = vec![Vec::new(); after.graph.len()];
+    let mut seen_storages = FxHashSet::default();
     for (merge, &launch) in launches.iter().enumerate() {
         let mut stack = vec![after.collectives.calls[launch].node];
+        seen_storages.clear();
         while let Some(id) = stack.pop() {
-            if delivered[id.index()].contains(&merge) {
+            if delivered[id.index()].last() == Some(&merge) {
                 continue;
             }
             delivered[id.index()].push(merge);
@@ -212,9 +216,8 @@ fn delivered_by(
                 visit(user);
             }
             if after.collectives.launch_at(id).is_none() {
-                for reader in after.showing_writes_of(id) {
-                    visit(reader);
-                }
+                let written = after.written_by(id).filter(|&storage| seen_storages.insert(storage));
+                written.flat_map(|storage| after.shown_by(storage)).for_each(|&reader| visit(reader));
             }
         }
     }

@@ -75,7 +75,7 @@ pub use crate::family::PassKind;
 pub use agreement::WAYS_AGREE;
 pub(crate) use agreement::{contradictions, contradictions_of_partition};
 pub use allowed::Allowed;
-pub use analyzed::{AnalyzedGraph, LaunchReachability};
+pub use analyzed::AnalyzedGraph;
 pub use budget::Budget;
 pub(crate) use budget::budget;
 pub use contract::AsGiven;

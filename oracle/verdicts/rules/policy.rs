@@ -7,6 +7,7 @@ use crate::analysis::contraction::check_contraction;
 use crate::analysis::contradictions::contradiction;
 use crate::graph::{NodeId, Op};
 use crate::ops::Collective;
+use rustc_hash::FxHashSet;
 
 fn not_requested(what: &str) -> Checked {
     Checked::NotChecked(format!("{what} was not asked for"))
@@ -31,13 +32,12 @@ pub(super) fn cap(evidence: &Evidence) -> Checked {
     let mut findings = Vec::new();
     for run in runs(evidence) {
         let mut index = 0;
-        let mut seen: Vec<usize> = Vec::new();
+        let mut seen: FxHashSet<usize> = FxHashSet::default();
         for &launch in &run {
             let Some(merge) = evidence.correspondence.merge_of(launch) else { continue };
-            if seen.contains(&merge) {
+            if !seen.insert(merge) {
                 continue;
             }
-            seen.push(merge);
             let Merge { members, certain, .. } = &evidence.correspondence.merges[merge];
             let number = index;
             let limit = caps.at(if is_ordered { number } else { 0 });
@@ -240,9 +240,9 @@ pub(super) fn maximal(evidence: &Evidence) -> Checked {
                 if does_not_match(evidence, members, other) {
                     continue;
                 }
-                let free = members
-                    .iter()
-                    .all(|&m| !reachability.reaches(m, other) && !reachability.reaches(other, m));
+                let reaches =
+                    |from, to| reachability.ancestors(to).is_some_and(|ancestors| ancestors.contains(from));
+                let free = members.iter().all(|&m| !reaches(m, other) && !reaches(other, m));
                 if !free || !stays_acyclic(evidence, merge, other) {
                     continue;
                 }
