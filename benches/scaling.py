@@ -95,6 +95,28 @@ def gathers(n):
     return f"{PAIR}{inputs}\n{lines}\noutput ({names})\n"
 
 
+def dead_gathers(n):
+    return gathers(n).replace(f"output ({names(n, 'w')})", "output x0")
+
+
+def dead_gathers_of_one(n):
+    return graph(lines(n, "a# = all_gather(x, dp) : f32[8]\nw# = wait(a#) : f32[8]") + "\noutput x")
+
+
+def dead_gathers_of_nothing(n):
+    return dead_gathers(n).replace("f32[4]", "f32[0]").replace("f32[8]", "f32[0]")
+
+
+def dead_gathers_of_gathers(n):
+    of = "a# = all_gather(x, dp) : f32[8]\nw# = wait(a#) : f32[8]\nb# = all_gather(w#, dp) : f32[16]\nv# = wait(b#) : f32[16]"
+    return graph(lines(n, of) + "\noutput x")
+
+
+def accumulated(n):
+    of = "a# = all_reduce(x, 'sum', dp)\nw# = wait(a#)\ns# = add(s<, w#)"
+    return graph(lines(n, of).replace("s-1", "x") + f"\noutput s{n - 1}")
+
+
 def contradicting_gathers(n):
     return gathers(n).replace("dp) : f32[8]", "dp) : f32[6]").replace(") : f32[8]", ") : f32[6]")
 
@@ -294,6 +316,11 @@ GRAPHS = {
     "returned_views": (returned_views, 10_000),
     "writes_through_views": (writes_through_views, 5_000),
     "gathers": (gathers, 5_000),
+    "dead_gathers": (dead_gathers, 5_000),
+    "dead_gathers_of_one": (dead_gathers_of_one, 5_000),
+    "dead_gathers_of_nothing": (dead_gathers_of_nothing, 5_000),
+    "dead_gathers_of_gathers": (dead_gathers_of_gathers, 5_000),
+    "accumulated": (accumulated, 5_000),
     "contradicting_gathers": (contradicting_gathers, 5_000),
     "writes": (writes, 5_000),
     "reads_between_writes": (reads_between_writes, 5_000),
@@ -302,8 +329,8 @@ GRAPHS = {
     "ordering": (ordering, 5_000),
     "messages": (messages, 5_000),
     "mutations": (mutations, 5_000),
-    "edges_into": (edges_into, 10_000),
-    "edges_from": (edges_from, 10_000),
+    "edges_into": (edges_into, 25_000),
+    "edges_from": (edges_from, 25_000),
     "chain_of_views": (chain_of_views, 10_000),
     "slices": (slices, 5_000),
     "writes_into_slices": (writes_into_slices, 5_000),

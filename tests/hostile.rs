@@ -336,6 +336,18 @@ fn check_lines(what: &str, said: &str) {
     assert!(!said.is_empty(), "{what}: nothing was printed");
 }
 
+/// Each of them is placed by what it sends, one after the other and not one inside the other.
+#[test]
+fn thousands_of_dead_collectives_are_one_bucket() {
+    let scratch = Scratch::new("dead-collectives");
+    let lines = |line: &str| (0..4_000).map(|i| line.replace('#', &i.to_string())).collect::<String>();
+    let (launches, waits) = (lines("a# = all_gather(x, dp) : f32[8]\n"), lines("w# = wait(a#) : f32[8]\n"));
+    let graph = format!("world 2 ranks, groups dp = [0 1]\nx = input : f32[4]\n{launches}{waits}output x\n");
+    let graph = scratch.write("dead.graph", graph.as_bytes());
+    let (status, said) = run(&["check", "bucketing", &graph, "--candidate", "reference"]);
+    assert_eq!(status, Some(0), "{said}");
+}
+
 #[test]
 fn long_names_are_cut() {
     let scratch = Scratch::new("long");

@@ -278,7 +278,9 @@ impl Ranks {
         let missing = communicators.iter().flat_map(|one| &one.missing);
         let mut absent: BTreeSet<u32> = listed.chain(missing).copied().chain(0..ranks.unwrap_or(0)).collect();
         let here = graphs.iter().filter_map(|read| read.rank).chain(empty.iter().map(|log| log.rank));
-        here.for_each(|rank| drop(absent.remove(&rank)));
+        for rank in here {
+            absent.remove(&rank);
+        }
         let absent: Vec<u32> = absent.into_iter().collect();
         let (is, of) = if absent.len() == 1 { ("is", "it") } else { ("are", "them") };
         let names = ranks_words(&absent);

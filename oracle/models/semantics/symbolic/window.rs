@@ -155,6 +155,8 @@ impl Arena {
             return Ok(content);
         }
         let extent = self.extent_inside(content, offset, dims)?;
+        // What is written to piece by piece is stored anew each time.
+        self.room(self.runs(content).len() as i64 + self.runs(value).len() as i64)?;
         if matches!(dims, [] | [(_, 1)]) {
             return Ok(self.splice(content, offset, value));
         }
