@@ -5,8 +5,9 @@ use crate::analysis::GroupName;
 use crate::analysis::collectives::bucket_bytes;
 use crate::analysis::contraction::check_contraction;
 use crate::analysis::contradictions::contradiction;
-use crate::graph::{NodeId, Op};
+use crate::graph::{Dtype, NodeId, Op, Str};
 use crate::ops::Collective;
+use fixedbitset::FixedBitSet;
 use rustc_hash::FxHashSet;
 
 fn not_requested(what: &str) -> Checked {
@@ -229,20 +230,27 @@ pub(super) fn maximal(evidence: &Evidence) -> Checked {
                 })
             };
             let Some(sum) = sizes(members) else { continue };
+            let placements: FxHashSet<_> =
+                members.iter().map(|&member| placement(evidence, member)).collect();
+            let mut held = FixedBitSet::with_capacity(before.collectives.calls.len());
+            let mut needs = held.clone();
+            for &member in members {
+                held.insert(member);
+                reachability.ancestors(member).into_iter().for_each(|needed| needs.union_with(needed));
+            }
             for &other in &run[i + 1..] {
-                if members.contains(&other) || cannot_be_bucketed(evidence, other) {
+                if held[other] || cannot_be_bucketed(evidence, other) {
                     continue;
                 }
                 let fits = sizes(&[other]).is_some_and(|size| sum.saturating_add(size) <= limit);
                 if !fits || evidence.correspondence.merge_of(other).is_some() {
                     break;
                 }
-                if does_not_match(evidence, members, other) {
+                if placements.len() > 1 || !placements.contains(&placement(evidence, other)) {
                     continue;
                 }
-                let reaches =
-                    |from, to| reachability.ancestors(to).is_some_and(|ancestors| ancestors.contains(from));
-                let free = members.iter().all(|&m| !reaches(m, other) && !reaches(other, m));
+                let needed = reachability.ancestors(other);
+                let free = !needs[other] && needed.is_none_or(|needed| needed.is_disjoint(&held));
                 if !free || !stays_acyclic(evidence, merge, other) {
                     continue;
                 }
@@ -457,16 +465,12 @@ fn cannot_be_bucketed(evidence: &Evidence, launch: usize) -> bool {
     call.out.is_some_and(|out| shows_elsewhere(before, launch, out))
 }
 
-/// Whether a launch of the same key does not go with `members` whatever its size: its device is another; or, where
-/// dtypes mix, its piece might not be aligned.
-fn does_not_match(evidence: &Evidence, members: &[usize], launch: usize) -> bool {
+/// What launches of one key need to have in common to go together whatever their sizes: the device; and, where dtypes
+/// mix, the dtype, since a piece might not be aligned.
+fn placement(evidence: &Evidence, launch: usize) -> Option<(Str, Option<Dtype>)> {
     let before = &evidence.before;
-    let tensor = |launch: usize| before.graph.tensor_of(before.collectives.calls[launch].node);
-    let device = |launch: usize| tensor(launch).map(|tensor| tensor.device);
-    let dtype = |launch: usize| tensor(launch).map(|tensor| tensor.dtype);
-    members.iter().any(|&member| {
-        device(member) != device(launch) || evidence.policies.multidtype && dtype(member) != dtype(launch)
-    })
+    let tensor = before.graph.tensor_of(before.collectives.calls[launch].node)?;
+    Some((tensor.device, evidence.policies.multidtype.then_some(tensor.dtype)))
 }
 
 /// Whether the buffer that a launch writes is touched later through another name than the launch's result.
