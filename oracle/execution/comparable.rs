@@ -169,23 +169,7 @@ fn rounding(
                 _ => return Ok(None),
             }
         }
-        Kind::Unary(
-            Unary::Relu
-            | Unary::Neg
-            | Unary::Abs
-            | Unary::Sign
-            | Unary::Sqrt
-            | Unary::Reciprocal
-            | Unary::Square
-            | Unary::Floor
-            | Unary::Ceil
-            | Unary::Round
-            | Unary::Trunc
-            | Unary::Isnan
-            | Unary::Isinf
-            | Unary::LogicalNot
-            | Unary::BitwiseNot,
-        ) => return Ok(None),
+        Kind::Unary(op) if op.is_rational() || op == Unary::Sqrt => return Ok(None),
         Kind::Unary(_) | Kind::Binary(Binary::Pow) => Inexact::Function,
         _ => return Ok(None),
     };

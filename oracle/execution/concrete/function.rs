@@ -150,13 +150,15 @@ fn float_unary<R: Real>(op: Unary, tanh: bool) -> fn(R) -> R {
         Unary::Rsqrt => |x| R::ONE / R::narrow(x.wide().sqrt()),
         // The exponential of a large number overflows, as it does in PyTorch.
         Unary::Sigmoid => |x| R::ONE / (R::ONE + R::narrow((-x.wide()).exp())),
-        Unary::Silu => |x| R::narrow(x.wide() / (1.0 + (-x.wide()).exp())),
+        Unary::Silu => |x| x / (R::ONE + R::narrow((-x.wide()).exp())),
         Unary::Gelu if tanh => |x| {
-            let x = x.wide();
-            let inner = (2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x * x * x);
-            R::narrow(0.5 * x * (1.0 + inner.tanh()))
+            let [half, beta, kappa] = [0.5, (2.0 / std::f64::consts::PI).sqrt(), 0.044715].map(R::narrow);
+            half * x * (R::ONE + R::narrow((beta * (x + kappa * (x * x * x))).wide().tanh()))
         },
-        Unary::Gelu => |x| R::narrow(0.5 * x.wide() * erfc(-x.wide() * std::f64::consts::FRAC_1_SQRT_2)),
+        Unary::Gelu => |x| {
+            let [half, root] = [0.5, std::f64::consts::FRAC_1_SQRT_2].map(R::narrow);
+            x * half * (R::ONE + R::narrow(erf((x * root).wide())))
+        },
         Unary::Tanh => |x| R::narrow(x.wide().tanh()),
         Unary::Sin => |x| R::narrow(x.wide().sin()),
         Unary::Cos => |x| R::narrow(x.wide().cos()),

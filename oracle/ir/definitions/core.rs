@@ -254,9 +254,14 @@ impl Writer<'_> {
         let rank = self.sizes_of(x)?.len();
         let along = axes(args.get(1).unwrap_or(&Item::None), rank)?;
         let given = matches!(args.get(1), Some(Item::List(all)) if all.is_empty());
-        if rank == 0 || given {
-            let is_count = target == "aten.sum.dim_IntList" && self.dtype_of(x)? == Dtype::Bool;
-            return if is_count { self.cast(x, Dtype::I64) } else { Ok(x.clone()) };
+        let adds = target == "aten.sum.dim_IntList";
+        // The sum of one element begins with 0.
+        if given && rank > 0 || rank == 0 && !adds {
+            return if adds && self.dtype_of(x)? == Dtype::Bool {
+                self.cast(x, Dtype::I64)
+            } else {
+                Ok(x.clone())
+            };
         }
         let along = self.list(&dims(&along));
         self.on(target, x, &[along, Value::Bool(keep)])
@@ -268,7 +273,7 @@ impl Writer<'_> {
             "where" | "slice" | "gather" | "take" | "index_put" | "full" => 3,
             "pad" | "scatter" | "scatter_add" => 4,
             "range" | "zip" | "min" | "max" => 0,
-            "sum" | "prod" | "amax" | "amin" | "axes" | "size" | "cast" | "down" | "number" | "pow"
+            "sum" | "count" | "prod" | "amax" | "amin" | "axes" | "size" | "cast" | "down" | "number" | "pow"
             | "maximum" | "minimum" | "matmul" | "view" | "permute" | "expand" | "cat" | "index"
             | "promote" | "npow" | "ints" | "find" | "split" | "atan2" | "dimof" | "placeof" => 2,
             _ => 1,
@@ -464,7 +469,7 @@ impl Writer<'_> {
                 }
                 _ => Err("a power of two numbers".into()),
             },
-            "sum" => self.reduce("aten.sum.dim_IntList", args),
+            "sum" | "count" => self.reduce("aten.sum.dim_IntList", args),
             "amax" => self.reduce("aten.amax.default", args),
             "amin" => self.reduce("aten.amin.default", args),
             "prod" => {

@@ -1,6 +1,7 @@
 //! Evaluating a body: what is known without running (sizes, arguments, dtypes, loops) is computed, operators on tensors
 //! become calls of the graph.
 
+use super::Rounded;
 use super::syntax::{Definitions, Expr, Statement, dtype_called};
 use crate::graph::{Dtype, DtypeClass, Editor, NodeId, Op, Out, Str, Tensor, Value, contiguous_strides};
 use crate::limits::Limit;
@@ -48,12 +49,18 @@ pub(super) struct Writer<'f> {
     left: u64,
     most_elements: i64,
     nested: usize,
-    /// Whether results may be rounded otherwise.
-    rounds: bool,
+    /// How the term may be rounded otherwise.
+    most: Rounded,
+    /// How it is, by what it computes with.
+    least: Rounded,
+    may_be_exact: bool,
+    to_the_bit: bool,
+    /// What arguments hold afterwards.
+    writes: Vec<(&'f str, Item)>,
 }
 
 impl<'f> Writer<'f> {
-    pub fn new(editor: Editor, file: &'f Definitions, mark: &'f str, rounds: bool) -> Writer<'f> {
+    pub fn new(editor: Editor, file: &'f Definitions, mark: &'f str) -> Writer<'f> {
         let ops = Ops::of(editor.graph());
         Writer {
             editor,
@@ -65,12 +72,17 @@ impl<'f> Writer<'f> {
             left: 0,
             most_elements: 0,
             nested: 0,
-            rounds,
+            most: Rounded::Alike,
+            least: Rounded::Alike,
+            may_be_exact: false,
+            to_the_bit: false,
+            writes: Vec::new(),
         }
     }
 
-    /// Writes a call out. After an error the nodes that were added are of no use.
-    pub fn write(&mut self, id: NodeId) -> Made<()> {
+    /// Writes a call out, whose term may be rounded so; or in any way, where what it calls exact may be and is true.
+    /// `to_the_bit`: results have to be those of its kernel. After an error the nodes that were added are of no use.
+    pub fn write(&mut self, id: NodeId, most: Rounded, may_be_exact: bool, to_the_bit: bool) -> Made<()> {
         let graph = self.editor.graph();
         let info = self.ops.get(graph, id);
         let schema = info.schema.clone().ok_or("it has no schema")?;
@@ -83,8 +95,8 @@ impl<'f> Writer<'f> {
         };
         let written: Vec<usize> = info.written(graph, id).filter(is_given).collect();
         let views = schema.returns.iter().any(|of| of.alias.is_some());
-        if if is_in_place { written != [0] } else { views || !written.is_empty() } {
-            return Err("it writes, or returns a view".into());
+        if if is_in_place { written != [0] } else { views } {
+            return Err("it writes another argument, or returns a view".into());
         }
         let definition = file.of(target).ok_or("it is not defined")?;
         if self.ops.draws(graph, id) {
@@ -100,11 +112,14 @@ impl<'f> Writer<'f> {
             (largest, device) = (elements(tensor).max(largest), Some(tensor.device));
         }
         (self.of, self.device, self.nested) = (id, device, 0);
+        (self.most, self.least, self.may_be_exact) = (most, Rounded::Regrouped, may_be_exact);
+        self.to_the_bit = to_the_bit;
+        self.writes.clear();
         self.left = Limit::Definition.standard();
         self.most_elements = largest.saturating_mul(MOST_TIMES);
         let body = &file.bodies[definition.body];
         let Some(results) = results else { return self.write_in_place(id, body, names) };
-        let value = self.run(body, &mut names)?.ok_or("its body returns nothing")?;
+        let value = self.term(body, &mut names)?.ok_or("its body returns nothing")?;
         let values = match value {
             Item::List(items) if results.is_list => items,
             value => vec![value],
@@ -112,8 +127,13 @@ impl<'f> Writer<'f> {
         // All are looked at before any is put in its place.
         let mut places = Vec::with_capacity(results.nodes.len());
         for &(node, at) in &results.nodes {
-            let Some(&Item::Tensor(tensor)) = values.get(at) else {
-                return Err(format!("it has no result {at}"));
+            let tensor = match values.get(at) {
+                Some(&Item::Tensor(tensor)) => tensor,
+                Some(Item::None) if self.editor.users(node).is_empty() => {
+                    self.editor.erase(node);
+                    continue;
+                }
+                _ => return Err(format!("it has no result {at}")),
             };
             let (tensor, format) = self.laid_out(node, tensor)?;
             places.push((node, tensor, format));
@@ -130,6 +150,22 @@ impl<'f> Writer<'f> {
             let kwargs = graph.push_values(&pairs);
             let node = graph.node_mut(node);
             (node.target, node.kwargs) = (target, kwargs);
+        }
+        let writes = std::mem::take(&mut self.writes);
+        let is_said = |at: usize| {
+            writes.iter().any(|(name, _)| schema.params.get(at).is_some_and(|of| of.name == *name))
+        };
+        if !written.into_iter().all(is_said) {
+            return Err("it writes what is not said".into());
+        }
+        for (name, value) in writes {
+            match (names.get(name), value) {
+                (_, Item::None) => {}
+                (Some(&Item::Tensor(to)), Item::Tensor(value)) => {
+                    self.call("aten.copy_.default", &[Value::Node(to), Value::Node(value)], &[])?;
+                }
+                _ => return Err("it writes what is no tensor".into()),
+            }
         }
         if results.is_list {
             self.editor.erase(id);
@@ -187,7 +223,7 @@ impl<'f> Writer<'f> {
                     _ => {}
                 }
             }
-            let value = match (self.run(body, &mut own)?, is_list) {
+            let value = match (self.term(body, &mut own)?, is_list) {
                 (Some(Item::List(mut values)), true) if values.len() == 1 => values.pop(),
                 (value, _) => value,
             };
@@ -343,6 +379,9 @@ impl<'f> Writer<'f> {
             record(self.editor.graph_mut(), &self.ops, id, self.device).map_err(|error| error.to_string())?;
         self.editor.graph_mut().node_mut(id).out =
             out.ok_or_else(|| format!("nothing is known of {target}"))?;
+        if !self.ops.get(self.editor.graph(), id).kind.is_rational() {
+            self.least = Rounded::Otherwise;
+        }
         match numel(&self.sizes(id)?) {
             Some(elements) if elements <= self.most_elements => Ok(Item::Tensor(id)),
             _ => Err("its term is too large".into()),
@@ -351,6 +390,12 @@ impl<'f> Writer<'f> {
 
     pub fn list(&mut self, values: &[Value]) -> Value {
         Value::List(self.editor.graph_mut().push_values(values))
+    }
+
+    /// What a body returns, if it does, where that may be rounded as it is.
+    fn term(&mut self, body: &'f [Statement], names: &mut Names) -> Made<Option<Item>> {
+        let value = self.run(body, names)?;
+        if self.least > self.most { Err("its kernel rounds elsewhere".into()) } else { Ok(value) }
     }
 
     /// Runs statements; what they return, if they do.
@@ -375,9 +420,13 @@ impl<'f> Writer<'f> {
                     }
                 }
                 Statement::Exact(condition) => {
-                    if !self.rounds && !is_true(&self.value(condition, names)?)? {
-                        return Err("its kernel rounds elsewhere for these arguments".into());
+                    if self.may_be_exact && is_true(&self.value(condition, names)?)? {
+                        self.most = Rounded::Otherwise;
                     }
+                }
+                Statement::Writes(name, value) => {
+                    let value = self.value(value, names)?;
+                    self.writes.push((name, value));
                 }
                 Statement::Return(value) => return self.value(value, names).map(Some),
             }
@@ -396,6 +445,7 @@ impl<'f> Writer<'f> {
             Expr::Text(text) => Item::Text(text.clone()),
             Expr::Name(name) => match names.get(name) {
                 Some(item) => item.clone(),
+                None if name == "to_the_bit" => Item::Bool(self.to_the_bit),
                 None => constant(name).ok_or_else(|| format!("{name} is not defined"))?,
             },
             Expr::List(all) => Item::List(self.values(all, names)?),

@@ -11,8 +11,9 @@
 //! A definition was held against PyTorch 2.15 on a CPU. It is *exact* if eager gave the same bits in every sample (f64,
 //! f32, bf16, f16, NaN, infinities, denormals; all 16-bit values where the operator is pointwise). Otherwise it is the same
 //! function to 1e-9 in float64, and its kernel rounds elsewhere: such calls are written out only where results may be
-//! rounded otherwise. Some are exact for some arguments, which the definition states. Exact rests on a premise: an operator gives the same bits for the same element wherever it lies in
-//! memory. Kernels that treat the tail of a loop in another way break it (gelu, atan2, softplus, pow and some others).
+//! [rounded otherwise](Rounded). Some are exact for some arguments, which the definition states. Exact rests on a premise:
+//! an operator gives the same bits for the same element wherever it lies in memory. Kernels that treat the tail of a loop
+//! in another way break it (gelu, atan2, softplus, pow and some others).
 //!
 //! # What it does not do
 //!
@@ -29,20 +30,33 @@ use crate::ops::kind_of_device;
 use evaluate::Writer;
 use rustc_hash::FxHashSet;
 use std::sync::LazyLock;
-use syntax::{Definition, Definitions};
+use syntax::Definitions;
 
 static DEFINITIONS: LazyLock<Definitions> =
     LazyLock::new(|| Definitions::parse(include_str!("operators.txt")).unwrap_or_default());
 
-/// Graphs with the calls written out that are defined; `None` where there are none. `rounds`: results may be rounded
-/// otherwise. An operator is written out in all graphs or in none. The names of new nodes end with the mark of their
-/// graph, so that marked graphs share none of them.
-pub fn written_out(graphs: &[(&Graph, &str)], rounds: bool) -> Option<Vec<Graph>> {
+/// How a term may be rounded otherwise than its call.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Rounded {
+    /// Not at all.
+    Alike,
+    /// In the signs of zeros.
+    Zeros,
+    /// In the order of sums, products and quotients: where the term computes with nothing else.
+    Regrouped,
+    /// In how a function of real numbers is written.
+    Otherwise,
+}
+
+/// Graphs with the calls written out that are defined; `None` where there are none. `most`: how results may be rounded.
+/// An operator is written out in all graphs or in none. The names of new nodes end with the mark of their graph, so that
+/// marked graphs share none of them.
+pub fn written_out(graphs: &[(&Graph, &str)], most: Rounded) -> Option<Vec<Graph>> {
     let mut left_out: FxHashSet<String> = FxHashSet::default();
     loop {
         let known = left_out.len();
         let written: Vec<Option<Graph>> =
-            graphs.iter().map(|(graph, mark)| one_written_out(graph, mark, rounds, &mut left_out)).collect();
+            graphs.iter().map(|(graph, mark)| one_written_out(graph, mark, most, &mut left_out)).collect();
         if left_out.len() > known {
             continue;
         }
@@ -54,10 +68,10 @@ pub fn written_out(graphs: &[(&Graph, &str)], rounds: bool) -> Option<Vec<Graph>
     }
 }
 
-/// The calls that are defined, each with whether its kernel gives the bits of its definition.
-pub fn defined_calls(graph: &Graph) -> Vec<(NodeId, bool)> {
+/// The calls that are defined, each with how its kernel rounds otherwise than its definition.
+pub fn defined_calls(graph: &Graph) -> Vec<(NodeId, Rounded)> {
     let calls = graph.ids().filter(|&id| graph.node(id).op == Op::Call);
-    calls.filter_map(|id| Some((id, is_exact(graph, id)?))).collect()
+    calls.filter_map(|id| Some((id, rounded(graph, id)?.0))).collect()
 }
 
 /// Those of some calls that a definition holds for: their operators take what they are given, and give what is recorded.
@@ -90,18 +104,15 @@ pub fn held(graph: &Graph, calls: &[NodeId]) -> FxHashSet<NodeId> {
             (node.args, node.out) = (args, out);
         }
     }
-    let mut writer = Writer::new(Editor::new(&alone), &DEFINITIONS, "", true);
-    let mut holds = |copy| writer.is_of_its_dtypes(copy) && writer.write(copy).is_ok();
+    let mut writer = Writer::new(Editor::new(&alone), &DEFINITIONS, "");
+    let mut holds = |copy| writer.is_of_its_dtypes(copy) && writer.write(copy, Rounded::Otherwise, false, false).is_ok();
     copies.into_iter().filter(|&(_, copy)| holds(copy)).map(|(id, _)| id).collect()
 }
 
-/// Whether a call gives the bits of its definition; `None` where it has none. Other devices than the CPU were not asked:
-/// there only what is moved, chosen, an integer or one operation of another operator is the same.
-fn is_exact(graph: &Graph, id: NodeId) -> Option<bool> {
-    is_exact_if(graph, id, |definition| definition.is_exact)
-}
-
-fn is_exact_if(graph: &Graph, id: NodeId, says: impl Fn(&Definition) -> bool) -> Option<bool> {
+/// How a call rounds otherwise than its definition, and whether it does not for some arguments; `None` where it has none.
+/// Other devices than the CPU were not asked: there only what is moved, chosen, an integer or one operation of another
+/// operator is the same.
+fn rounded(graph: &Graph, id: NodeId) -> Option<(Rounded, bool)> {
     let definition = DEFINITIONS.of(graph.target(id))?;
     let may_round = |&tensor: &TensorId| {
         let tensor = graph.tensor(tensor);
@@ -111,30 +122,34 @@ fn is_exact_if(graph: &Graph, id: NodeId, says: impl Fn(&Definition) -> bool) ->
     let mut shown = graph.inputs(id).into_iter().chain([id]);
     let rounds =
         definition.rounds && shown.any(|id| graph.tensors_of(graph.node(id).out).iter().any(may_round));
-    Some(says(definition) && !rounds)
+    Some(if rounds { (Rounded::Otherwise, false) } else { (definition.rounded, definition.may_be_exact) })
 }
 
 /// A graph with the calls written out that are defined. Operators of which one cannot be are added to `left_out`.
 fn one_written_out(
     graph: &Graph,
     mark: &str,
-    rounds: bool,
+    most: Rounded,
     left_out: &mut FxHashSet<String>,
 ) -> Option<Graph> {
-    let is_meant = |&(id, is_exact): &(NodeId, bool)| {
-        let may_be_exact = || is_exact_if(graph, id, |definition| definition.may_be_exact) == Some(true);
-        (rounds || is_exact || may_be_exact()) && !left_out.contains(graph.target(id))
+    let with_rounding = |id: NodeId| {
+        let (own, may_be_exact) = rounded(graph, id).filter(|_| graph.node(id).op == Op::Call)?;
+        let to_the_bit = most == Rounded::Alike;
+        let most = if own <= most { Rounded::Otherwise } else { most };
+        let is_meant = may_be_exact || most >= Rounded::Regrouped;
+        (is_meant && !left_out.contains(graph.target(id))).then_some((id, most, may_be_exact, to_the_bit))
     };
-    let calls: Vec<NodeId> = defined_calls(graph).into_iter().filter(is_meant).map(|(id, _)| id).collect();
+    let calls: Vec<_> = graph.ids().filter_map(with_rounding).collect();
     if calls.is_empty() {
         return None;
     }
-    let mut writer = Writer::new(Editor::new(graph), &DEFINITIONS, mark, rounds);
-    for id in calls {
+    let known = left_out.len();
+    let mut writer = Writer::new(Editor::new(graph), &DEFINITIONS, mark);
+    for (id, most, may_be_exact, to_the_bit) in calls {
         let first = writer.editor.graph().len();
-        if writer.write(id).is_err() {
+        if left_out.contains(graph.target(id)) || writer.write(id, most, may_be_exact, to_the_bit).is_err() {
             left_out.insert(graph.target(id).to_string());
-            return None;
+            continue;
         }
         // All of it runs on the stream of the call.
         let custom = graph.tags(id).and_then(|tags| tags.custom);
@@ -143,7 +158,7 @@ fn one_written_out(
             writer.editor.graph_mut().node_mut(new).tags = tags;
         }
     }
-    Some(writer.editor.finish())
+    (left_out.len() == known).then(|| writer.editor.finish())
 }
 
 #[cfg(test)]
@@ -168,8 +183,12 @@ mod tests {
 
     /// A graph with its calls written out.
     fn written(text: &str, rounds: bool) -> String {
+        written_by(text, if rounds { Rounded::Otherwise } else { Rounded::Alike })
+    }
+
+    fn written_by(text: &str, most: Rounded) -> String {
         let graph = text::parse(text.as_bytes()).unwrap_or_else(|error| panic!("{error}\n{text}")).graph;
-        let written = written_out(&[(&graph, "")], rounds);
+        let written = written_out(&[(&graph, "")], most);
         written.map_or_else(|| "as it is".to_string(), |graphs| text::print_graph(&graphs[0]))
     }
 
@@ -196,6 +215,16 @@ output y
             term.contains("y_convert_element_type   = cast(x, f32)") && term.contains("= cast(y_div, bf16)"),
             "{term}"
         );
+    }
+
+    #[test]
+    fn what_only_adds_and_multiplies_is_regrouped() {
+        let norm = |ord: u32| {
+            let call = format!("aten.linalg_vector_norm.default(x, {ord}, [1])");
+            written_by(&format!("x = input : f32[2, 4]\ny = {call} : f32[2]\noutput y\n"), Rounded::Regrouped)
+        };
+        assert!(norm(1).contains("= abs(x)") && norm(1).contains("= sum("), "{}", norm(1));
+        assert_eq!(norm(2), "as it is", "it takes a root");
     }
 
     #[test]

@@ -3,14 +3,19 @@
 //! ```text
 //! file = { "#" comment | def | op }
 //! def  = "def" NAME "(" names ")" ( ":" expr | NEWLINE body )     a helper
-//! op   = "op" TARGET { TARGET } NEWLINE ["contraction" { TARGET }] ["once"] body
-//! body = { NAME "=" expr | "for" NAME "in" expr ":" body | "only" expr | "exact" expr | "return" expr }
+//! op   = "op" TARGET { TARGET } NEWLINE ["contraction" { TARGET } | "zero-sign"] ["once"] body
+//! body = { NAME "=" expr | "for" NAME "in" expr ":" body | "only" expr | "exact" expr
+//!          | "writes" NAME expr | "return" expr }
 //! ```
 //!
-//! Bodies are indented by two spaces. Where what follows `only` is not true, the body says nothing of the call. `contraction` names the targets (all of the block, where it names none) whose kernels
-//! round elsewhere than the body does. `once` says that each element is one operation of another operator, which every
-//! device rounds as that operator does.
+//! Bodies are indented by two spaces. Where what follows `only` is not true, the body says nothing of the call.
+//! `contraction` names the targets (all of the block, where it names none) whose kernels round elsewhere than the body
+//! does, `zero-sign` says that zeros may have other signs; where what follows `exact` is true, neither is so. `once` says
+//! that each element is one operation of another operator, which every device rounds as that operator does. `writes` says
+//! what an argument holds afterwards, `None` what it held before. A result that is `None` has no definition. The name
+//! `to_the_bit` is true where results have to be the kernel's, with the signs of zeros.
 
+use super::Rounded;
 use crate::graph::Dtype;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::iter::Peekable;
@@ -42,6 +47,7 @@ pub(super) enum Statement {
     For(String, Expr, Vec<Statement>),
     Only(Expr),
     Exact(Expr),
+    Writes(String, Expr),
     Return(Expr),
 }
 
@@ -55,9 +61,9 @@ pub(super) struct Function {
 /// An operator.
 #[derive(Debug)]
 pub(super) struct Definition {
-    /// Whether the operator's kernel on a CPU gives the bits of the body.
-    pub is_exact: bool,
-    /// Whether it does for some arguments.
+    /// How the operator's kernel on a CPU rounds otherwise than the body.
+    pub rounded: Rounded,
+    /// Whether it does not for some arguments.
     pub may_be_exact: bool,
     /// The parameters whose tensors are of a dtype of their own.
     pub takes: Vec<(String, Dtype)>,
@@ -137,6 +143,13 @@ impl Definitions {
                         }
                         _ => None,
                     };
+                    let least = match rows.peek() {
+                        Some((_, 2, "zero-sign")) => Rounded::Zeros,
+                        _ => Rounded::Alike,
+                    };
+                    if least > Rounded::Alike {
+                        rows.take(2);
+                    }
                     let is_one_operation = matches!(rows.peek(), Some((_, 2, "once")));
                     if is_one_operation {
                         rows.take(2);
@@ -154,11 +167,9 @@ impl Definitions {
                         }
                     }
                     for target in targets.split(' ') {
-                        let is_exact =
-                            inexact.as_ref().is_some_and(|of| !of.is_empty() && !of.contains(&target));
-                        let is_exact = is_exact || inexact.is_none();
+                        let rounds = inexact.as_ref().is_some_and(|of| of.is_empty() || of.contains(&target));
                         let definition = Definition {
-                            is_exact,
+                            rounded: if rounds { Rounded::Otherwise } else { least },
                             may_be_exact: false,
                             takes: takes.clone(),
                             rounds: !is_one_operation,
@@ -241,7 +252,9 @@ const ROUNDING: &[&str] = &[
 
 fn rounds(body: &[Statement], helpers: &FxHashSet<String>) -> bool {
     body.iter().any(|statement| match statement {
-        Statement::Let(_, expr) | Statement::Return(expr) => expr_rounds(expr, helpers),
+        Statement::Let(_, expr) | Statement::Writes(_, expr) | Statement::Return(expr) => {
+            expr_rounds(expr, helpers)
+        }
         Statement::For(_, list, body) => expr_rounds(list, helpers) || rounds(body, helpers),
         Statement::Only(_) | Statement::Exact(_) => false,
     })
@@ -276,6 +289,9 @@ fn body(rows: &mut Rows, indent: usize) -> Parsed<Vec<Statement>> {
             statements.push(Statement::Only(Tokens::new(text, line)?.whole()?));
         } else if let Some(text) = text.strip_prefix("exact ") {
             statements.push(Statement::Exact(Tokens::new(text, line)?.whole()?));
+        } else if let Some(text) = text.strip_prefix("writes ") {
+            let (name, value) = text.split_once(' ').map_or_else(|| fault(line, "expected a value"), Ok)?;
+            statements.push(Statement::Writes(name.to_string(), Tokens::new(value, line)?.whole()?));
         } else if let Some(text) = text.strip_prefix("for ") {
             let (name, list) = text.split_once(" in ").map_or_else(|| fault(line, "expected in"), Ok)?;
             let Some(list) = list.strip_suffix(':') else { return fault(line, "expected :") };

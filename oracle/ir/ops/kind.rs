@@ -115,6 +115,18 @@ impl Kind {
     }
 }
 
+impl Kind {
+    /// Whether it computes with sums, products, quotients, choices and whole numbers alone.
+    pub fn is_rational(self) -> bool {
+        match self {
+            Kind::Unary(op) => op.is_rational(),
+            Kind::Binary(op) => op != self::Binary::Pow,
+            Kind::Pointwise | Kind::Opaque | Kind::Unknown => false,
+            _ => true,
+        }
+    }
+}
+
 /// Movement of elements.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[allow(missing_docs)]

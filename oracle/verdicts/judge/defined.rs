@@ -5,25 +5,27 @@
 
 use super::candidate::Outcome;
 use super::{CannotJudge, Judgement, Verdict};
-use crate::definitions::{defined_calls, written_out};
+use crate::definitions::{Rounded, defined_calls, written_out};
 use crate::graph::{DtypeClass, Graph};
-use crate::rules::{Code, Finding, Reason, decides_by_roundings};
+use crate::rules::{Code, Finding, Reason, rounded};
+use crate::semantics::Numerics;
 
 /// Rules about what calls are given and what is recorded of them: they are asked of the graphs as they were given.
 const OF_CALLS: [&str; 3] = ["rewrite/well-formed", "rewrite/metadata", "partition/metadata-true"];
 
 /// The judgement that counts, of graphs that are not sound as they were given: that one, or that of the graphs with calls
-/// written out. `allows`: floats may be rounded otherwise; `judged` judges graphs.
+/// written out. `level`: how floats may be rounded otherwise; `judged` judges graphs.
 pub(super) fn by_definitions(
     judgement: Judgement,
     before: &Graph,
     outcomes: &[(Option<u32>, Outcome)],
-    allows: bool,
+    level: Numerics,
     judged: impl Fn(&Graph, &[(Option<u32>, Outcome)]) -> Result<Judgement, CannotJudge>,
 ) -> Result<Judgement, CannotJudge> {
     let graphs = || std::iter::once(before).chain(outcomes.iter().map(|(_, outcome)| &outcome.repaired));
-    let rounds = allows && !graphs().any(decides_by_roundings);
-    let Some((defined_before, defined_outcomes)) = with_definitions(before, outcomes, rounds) else {
+    let most = rounded(level, graphs());
+    let rounds = most > Rounded::Alike;
+    let Some((defined_before, defined_outcomes)) = with_definitions(before, outcomes, most) else {
         return Ok(judgement);
     };
     let defined = judged(&defined_before, &defined_outcomes)?;
@@ -51,18 +53,17 @@ pub(super) fn by_definitions(
     Ok(if stays { judgement } else { defined })
 }
 
-/// A graph and what came of it, with such calls written out; `None` where there are none. `rounds`: results may be rounded
-/// otherwise.
+/// A graph and what came of it, with such calls written out; `None` where there are none. `most`: how terms may be rounded.
 fn with_definitions(
     before: &Graph,
     outcomes: &[(Option<u32>, Outcome)],
-    rounds: bool,
+    most: Rounded,
 ) -> Option<(Graph, Vec<(Option<u32>, Outcome)>)> {
     let afters = outcomes.iter().flat_map(|(_, of)| of.unrepaired.iter().chain([&of.repaired]));
     // A name in both graphs would say that two nodes are the same.
     let all: Vec<(&Graph, &str)> =
         std::iter::once((before, "")).chain(afters.map(|after| (after, "_after"))).collect();
-    let mut written = written_out(&all, rounds)?.into_iter();
+    let mut written = written_out(&all, most)?.into_iter();
     let before = written.next()?;
     let mut next = || written.next();
     let outcome = |(rank, outcome): &(Option<u32>, Outcome)| {

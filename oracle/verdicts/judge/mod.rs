@@ -328,8 +328,8 @@ fn judge_pair(
     if is_settled || pass.row().gives != Gives::Graph {
         return Ok(judgement);
     }
-    let allows = policies(config, false)?.allowed.numerics >= Numerics::Contraction;
-    by_definitions(judgement, before, outcomes, allows, judged)
+    let level = policies(config, false)?.allowed.numerics;
+    by_definitions(judgement, before, outcomes, level, judged)
 }
 
 /// Judges outcomes on ranks that had graphs of their own, each beside the graph that its rank had.

@@ -6,7 +6,7 @@ use super::sizes::{Sized, Sizes};
 use super::values::{self, About, Observed, ValueDifference, ValueMethod, ValueResult};
 use super::{AnalyzedGraph, Code, Evidence, RankGraph, Reason, cause, loosened, own_index};
 use crate::analysis::shrink::{Shrinking, Small};
-use crate::definitions::written_out;
+use crate::definitions::{Rounded, written_out};
 use crate::graph::{Graph, NodeId, Out, Value, World};
 use crate::limits::Limit;
 use crate::ops::Kind;
@@ -223,9 +223,9 @@ fn of_graphs<'g>(evidence: &Evidence, graphs: &'g [Graph]) -> Option<Evidence<'g
 }
 
 /// The same with the calls written out that are defined.
-pub(super) fn written(evidence: &Evidence, rounds: bool) -> Option<Vec<Graph>> {
+pub(super) fn written(evidence: &Evidence, most: Rounded) -> Option<Vec<Graph>> {
     let graphs: Vec<(&Graph, &str)> = graphs(evidence)?.into_iter().map(|graph| (graph, "")).collect();
-    written_out(&graphs, rounds)
+    written_out(&graphs, most)
 }
 
 /// Whether graphs have more nodes, or name more tensors at once, than are followed when sizes change.
@@ -291,7 +291,7 @@ pub(super) fn differences_at_small_sizes(
 /// What differs by more than roundings where calls that are defined are written out.
 pub(super) fn differences_by_definitions(evidence: &Evidence, limit: u64) -> Option<Vec<ValueDifference>> {
     // What a rounding decides, double precision does not confirm.
-    let graphs = written(evidence, true)?;
+    let graphs = written(evidence, Rounded::Otherwise)?;
     let written = of_graphs(evidence, &graphs)?;
     let allowed = &evidence.policies.allowed;
     let tolerance = allowed.tolerance.filter(|_| allowed.numerics == Numerics::Approximate);
@@ -380,7 +380,7 @@ pub(super) fn likeness(
     asked: Asked,
 ) -> Option<(Likeness, Option<Open>)> {
     let ask = |evidence: &Evidence| ask(evidence, limit, level, asked != Asked::Hint);
-    let written = if level >= Numerics::Contraction { loosened::written(evidence) } else { None };
+    let written = if level > Numerics::Exact { loosened::written(evidence, level) } else { None };
     let own = written.as_ref().and_then(|graphs| of_graphs(evidence, graphs));
     let evidence = own.as_ref().unwrap_or(evidence);
     // Roundings add up with sizes.
@@ -396,7 +396,7 @@ pub(super) fn likeness(
 
 /// The same at the sizes that both graphs have.
 fn ask(evidence: &Evidence, limit: u64, level: Numerics, is_asked: bool) -> Option<(Likeness, Option<Open>)> {
-    let written = if level < Numerics::Contraction { written(evidence, false) } else { None };
+    let written = if level == Numerics::Exact { written(evidence, Rounded::Alike) } else { None };
     let own = written.as_ref().and_then(|graphs| of_graphs(evidence, graphs));
     let evidence = own.as_ref().unwrap_or(evidence);
     let options = options(evidence, limit);

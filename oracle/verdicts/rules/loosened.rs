@@ -7,24 +7,46 @@
 //! that is not known to take both zeros for one, or a look at the bits. There the law is no law, and nothing is proved.
 
 use super::{AnalyzedGraph, Evidence, executed};
-use crate::definitions::defined_calls;
+use crate::definitions::{Rounded, defined_calls};
 use crate::graph::{DtypeClass, Graph, NodeId};
 use crate::ops::{Binary, Kind, OpInfo, Unary, View};
 use crate::semantics::{Numerics, tells_roundings_apart};
 
-/// The graph before of all ranks, then those after, with the calls written out that are defined; `None` where none are. Where
-/// something tells the roundings of such a call from those of its definition, only those that are exact.
-pub(super) fn written(evidence: &Evidence) -> Option<Vec<Graph>> {
-    let mut sides = evidence.afters().into_iter().chain([&*evidence.before]);
-    let rounds = !sides.any(|side| decides_by_roundings(side.graph));
-    executed::written(evidence, rounds)
+/// How terms may be rounded in the place of the calls of these graphs, by what a level allows: alike, where something tells
+/// the roundings of such a call from those of its definition.
+pub(crate) fn rounded<'g>(level: Numerics, mut graphs: impl Iterator<Item = &'g Graph>) -> Rounded {
+    let most = match level {
+        Numerics::Exact => Rounded::Alike,
+        Numerics::ZeroSign => Rounded::Zeros,
+        Numerics::Reassociation => Rounded::Regrouped,
+        _ => Rounded::Otherwise,
+    };
+    if graphs.any(|graph| decides_by_roundings(graph, most)) { Rounded::Alike } else { most }
 }
 
-/// Whether something is decided by what a term may round otherwise than its call.
-pub(crate) fn decides_by_roundings(graph: &Graph) -> bool {
-    let rounded = defined_calls(graph).into_iter().filter(|(_, is_exact)| !is_exact);
-    let rounded: Vec<NodeId> = rounded.map(|(id, _)| id).collect();
-    tells(graph, &rounded, Numerics::Contraction, false)
+/// The graph before of all ranks, then those after, with the calls written out that are defined; `None` where none are.
+pub(super) fn written(evidence: &Evidence, level: Numerics) -> Option<Vec<Graph>> {
+    let sides = evidence.afters().into_iter().chain([&*evidence.before]);
+    executed::written(evidence, rounded(level, sides.map(|side| side.graph)))
+}
+
+/// Whether something is decided by what a term may round otherwise than its call. A rounding, too, makes zeros of numbers:
+/// where roundings may part, it has to tell those apart as well.
+fn decides_by_roundings(graph: &Graph, most: Rounded) -> bool {
+    let calls = defined_calls(graph);
+    let of = |is_loose: fn(Rounded) -> bool| -> Vec<NodeId> {
+        calls.iter().filter(|(_, rounded)| is_loose(*rounded)).map(|&(id, _)| id).collect()
+    };
+    let (zeros, others) = (of(|one| one == Rounded::Zeros), of(|one| one > Rounded::Zeros));
+    let tells = |loose: &[NodeId], levels: &[Numerics]| tells_all(graph, loose, levels, false);
+    match most {
+        Rounded::Alike => false,
+        Rounded::Zeros => tells(&zeros, &[Numerics::ZeroSign]),
+        _ => {
+            tells(&others, &[Numerics::Contraction])
+                || tells(&zeros, &[Numerics::ZeroSign, Numerics::Contraction])
+        }
+    }
 }
 
 /// Whether some call reads the sign of a zero that another one gives.
@@ -62,6 +84,14 @@ pub(super) fn reads_bits(evidence: &Evidence) -> bool {
 /// Whether something loose reaches a call that tells what a level lets part. `on_ranks`: whatever comes from other ranks
 /// may be loose.
 pub(crate) fn tells(graph: &Graph, loose: &[NodeId], level: Numerics, on_ranks: bool) -> bool {
+    tells_all(graph, loose, &[level], on_ranks)
+}
+
+/// The same of a call that tells what each of some levels lets part.
+fn tells_all(graph: &Graph, loose: &[NodeId], levels: &[Numerics], on_ranks: bool) -> bool {
+    if loose.is_empty() && !on_ranks {
+        return false;
+    }
     let side = AnalyzedGraph::new(graph);
     let mut is_loose = vec![false; graph.len()];
     loose.iter().for_each(|id| is_loose[id.index()] = true);
@@ -93,8 +123,10 @@ pub(crate) fn tells(graph: &Graph, loose: &[NodeId], level: Numerics, on_ranks: 
     let tells = |id: NodeId| match side.ops.call(graph, id) {
         None => false,
         Some(OpInfo { kind: Kind::Unknown | Kind::Item | Kind::Assert | Kind::Effect, .. }) => true,
-        Some(info) if level == Numerics::ZeroSign => !takes_zeros_for_one(graph, id, info),
-        Some(info) => tells_roundings_apart(graph, id, info),
+        Some(info) => levels.iter().all(|&level| match level {
+            Numerics::ZeroSign => !takes_zeros_for_one(graph, id, info),
+            _ => tells_roundings_apart(graph, id, info),
+        }),
     };
     ids().filter(|&id| side.graph.inputs(id).iter().any(|input| is_loose[input.index()])).any(tells)
 }
@@ -102,7 +134,10 @@ pub(crate) fn tells(graph: &Graph, loose: &[NodeId], level: Numerics, on_ranks: 
 /// Whether a call gives the same, but for the signs of zeros, whatever signs the zeros have that it is given.
 fn takes_zeros_for_one(graph: &Graph, id: NodeId, info: &OpInfo) -> bool {
     use Binary::{Add, Eq, Ge, Gt, Le, Lt, Maximum, Minimum, Mul, Ne, Rsub, Sub};
+    let shown = graph.inputs(id).into_iter().flat_map(|input| graph.tensors_of(graph.node(input).out));
     match info.kind {
+        // Other zeros have no sign.
+        _ if shown.into_iter().all(|of| graph.tensor(of).dtype.class() < DtypeClass::Float) => true,
         Kind::View(_) => !graph.target(id).ends_with(".dtype"),
         Kind::Binary(op) => {
             matches!(op, Add | Sub | Rsub | Mul | Maximum | Minimum | Eq | Ne | Lt | Le | Gt | Ge)

@@ -18,6 +18,7 @@ use super::{
     AnalyzedGraph, Checked, Code, Evidence, MovedGroup, RankOutcome, Reason, Stage, evidence, executed,
     groups, layout, local, proved, recorded,
 };
+use crate::definitions::Rounded;
 use crate::graph::{NodeId, Op, Value};
 use crate::ops::Kind;
 use crate::semantics::{Alike, Numerics, Question};
@@ -444,7 +445,7 @@ impl Evidence<'_> {
             (Numerics::Reassociation, Alike::Open(why)) if self.holds_by(limit, Numerics::Contraction) => {
                 self.values.would = Some(Numerics::Contraction);
                 // What is defined in real numbers alone has no numbers here that differ.
-                executed::written(self, true)?;
+                executed::written(self, Rounded::Otherwise)?;
                 (Code::Rounding, false, format!("values differ, and {why}"))
             }
             (Numerics::Reassociation, Alike::Open(_))

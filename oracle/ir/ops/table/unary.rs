@@ -55,6 +55,16 @@ impl Unary {
     pub fn is_step(self) -> bool {
         matches!(self, Unary::Sign | Unary::Floor | Unary::Ceil | Unary::Round | Unary::Trunc)
     }
+
+    /// Whether it takes sums, products, quotients, choices and whole numbers alone.
+    pub fn is_rational(self) -> bool {
+        use Unary::*;
+        self.is_step()
+            || matches!(
+                self,
+                Relu | Neg | Abs | Reciprocal | Square | Isnan | Isinf | LogicalNot | BitwiseNot
+            )
+    }
 }
 
 #[rustfmt::skip]
