@@ -38,7 +38,6 @@ use crate::rules::{
     self, AnalyzedGraph, AsGiven, Correspondence, Evidence, Finding, PassKind, Policies, RuleStatus,
 };
 use crate::rules::{Code, Evaluated, Evaluators, Given, OnRanks, RankGraph, Reason};
-use crate::semantics::Numerics;
 use crate::threads;
 use allowed::Comparable;
 use candidate::{Candidate, CandidateExt, Outcome, Refusal};
