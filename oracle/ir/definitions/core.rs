@@ -273,8 +273,8 @@ impl Writer<'_> {
             "where" | "slice" | "gather" | "take" | "index_put" | "full" => 3,
             "pad" | "scatter" | "scatter_add" => 4,
             "range" | "zip" | "min" | "max" => 0,
-            "sum" | "count" | "prod" | "amax" | "amin" | "axes" | "size" | "cast" | "down" | "number" | "pow"
-            | "maximum" | "minimum" | "matmul" | "view" | "permute" | "expand" | "cat" | "index"
+            "sum" | "count" | "prod" | "amax" | "amin" | "axes" | "size" | "cast" | "down" | "number"
+            | "pow" | "maximum" | "minimum" | "matmul" | "view" | "permute" | "expand" | "cat" | "index"
             | "promote" | "npow" | "ints" | "find" | "split" | "atan2" | "dimof" | "placeof" => 2,
             _ => 1,
         };

@@ -105,7 +105,8 @@ pub fn held(graph: &Graph, calls: &[NodeId]) -> FxHashSet<NodeId> {
         }
     }
     let mut writer = Writer::new(Editor::new(&alone), &DEFINITIONS, "");
-    let mut holds = |copy| writer.is_of_its_dtypes(copy) && writer.write(copy, Rounded::Otherwise, false, false).is_ok();
+    let mut holds =
+        |copy| writer.is_of_its_dtypes(copy) && writer.write(copy, Rounded::Otherwise, false, false).is_ok();
     copies.into_iter().filter(|&(_, copy)| holds(copy)).map(|(id, _)| id).collect()
 }
 

@@ -261,8 +261,12 @@ impl ValueEvidence {
                 results.iter_mut().for_each(|(_, result)| result.excuse_values(excuse.clone()));
             }
             first.values.results.extend(results);
-            let excuse =
-                if evaluators.agree { None } else { first.by_functions(evaluators.element_limit, open) };
+            let cause = parted.first().and_then(|parted| parted.cause.as_ref());
+            let excuse = if evaluators.agree {
+                None
+            } else {
+                first.by_functions(evaluators.element_limit, open, cause)
+            };
             let layout = match open && !evaluators.agree {
                 true => groups::depends_on_layout(first, evaluators.element_limit, question),
                 false => None,
@@ -374,8 +378,8 @@ impl Evidence<'_> {
     /// Where both graphs are not known to be equal: whether they compute the same by fingerprints, at the level that is
     /// allowed; why differences of values do not count, then. Where no level is allowed, whether one would do.
     ///
-    /// `open`: whether no proof says that the graphs are equal, on each rank.
-    fn by_functions(&mut self, limit: u64, open: bool) -> Option<Reason> {
+    /// `open`: whether no proof says that the graphs are equal, on each rank. `cause`: where runs part first.
+    fn by_functions(&mut self, limit: u64, open: bool, cause: Option<&ValueDifference>) -> Option<Reason> {
         let allowed = &self.policies.allowed;
         let values = &self.values;
         let is_different = |result: &ValueResult| matches!(result, ValueResult::Different(_));
@@ -412,7 +416,14 @@ impl Evidence<'_> {
                 false => local::prove(self, limit, Numerics::Contraction).map(|(level, _)| level),
             }
             .filter(|&level| level > Numerics::Exact);
-            return None;
+            // What is drawn for an operator says nothing of its bits where it is the same real function.
+            let is_drawn = differs
+                && self.values.would == Some(Numerics::Contraction)
+                && cause.is_some_and(|cause| self.is_drawn(cause));
+            let excuse =
+                is_drawn.then(|| Code::DrawnOperators.because("an operator has no numbers of its own"));
+            excuse.iter().for_each(|excuse| self.values.excuse(excuse));
+            return excuse;
         }
         let level = allowed.numerics;
         let tolerance = allowed.tolerance.unwrap_or(TOLERANCE);
@@ -483,6 +494,15 @@ impl Evidence<'_> {
             },
         ));
         Some(excuse)
+    }
+
+    /// Whether values part at an operator that is not computed.
+    fn is_drawn(&self, cause: &ValueDifference) -> bool {
+        let is_opaque = |side: &AnalyzedGraph, name: &str| {
+            let call = side.graph.find(name).and_then(|id| side.ops.call(side.graph, id));
+            call.is_some_and(|info| matches!(info.kind, Kind::Opaque | Kind::Unknown | Kind::Random(_)))
+        };
+        cause.nodes.iter().any(|name| is_opaque(&self.before, name) || is_opaque(&self.after, name))
     }
 
     /// Whether both graphs are known to be equal by a level.
