@@ -76,8 +76,8 @@ fn run_then_check_of_the_pair_is_sound() {
 /// A reason has its code wherever it is printed.
 #[test]
 fn what_is_undecided_has_a_code() {
-    let case = "tests/cases/trials/clamped_far_away.graph";
-    let code = "values/trials-are-no-evidence";
+    let case = "tests/cases/trials/relu_of_what_is_positive.graph";
+    let code = "values/trials-are-no-proof";
     let output = program(&["check", "bucketing", case, "--format", "json"]);
     let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(report["reasons"][0]["code"], code, "{report:#}");
