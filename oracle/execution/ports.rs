@@ -101,6 +101,7 @@ impl Rank<'_> {
             let beside = [0, 0, 1, -1][(hash >> 56) as usize % 4];
             match dtype.class() {
                 DtypeClass::Bool => None,
+                DtypeClass::Int if !mark.is_finite() => None,
                 DtypeClass::Int => Some(Number::Int((mark as i64).saturating_add(beside))),
                 _ => Some(Number::Float(mark + 0.25 * beside as f64)),
             }

@@ -166,7 +166,7 @@ impl<'g> Shrinking<'g> {
         self.found.is_free_of_sizes()
     }
 
-    /// Whether numbers may make up for sizes at the recorded ones alone ([`numbers`]).
+    /// Whether numbers may make up for sizes at the recorded ones alone (`numbers`).
     pub fn may_make_up_for_sizes(&self) -> bool {
         numbers::may_make_up_for_sizes(self.graphs, &self.ops, &self.reads)
     }

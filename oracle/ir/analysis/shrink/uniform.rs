@@ -516,7 +516,7 @@ impl Survey<'_> {
             let added = to.axes.len().saturating_sub(from.axes.len());
             for (at, &axis) in to.axes.iter().enumerate() {
                 let same = at.checked_sub(added).and_then(|at| from.axes.get(at));
-                if !same.is_some_and(|&same| self.structure.size(same) == self.structure.size(axis)) {
+                if same.is_none_or(|&same| self.structure.size(same) != self.structure.size(axis)) {
                     live.named[at] = false;
                     live.varies[at] = false;
                 }
