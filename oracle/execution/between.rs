@@ -8,6 +8,7 @@ use super::compare::{Place, output_node};
 use super::hash::{self, mix, words};
 use super::program::{Action, Program, Step, stated};
 use super::run::{Digest, RankRun};
+use crate::definitions::held;
 use crate::graph::{Dim, NodeId, Tensor, Value};
 use crate::ops::{Collective, Kind, OpInfo, Random};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -375,7 +376,7 @@ impl<'p, 'g> Ways<'p, 'g> {
 
     /// Whether uncertain calls are the same on both sides, but for those that are given what both sides have, and these
     /// are of the same operators: with other constants, or with other ones of these tensors. A function of which nothing is
-    /// known depends on both; but it may take its operands in any order.
+    /// known depends on both; but it may take its operands in any order. Of one that is defined the definition says that.
     fn part_at_calls(
         sides: [&Ways; 2],
         runs: [Option<&RankRun>; 2],
@@ -386,7 +387,7 @@ impl<'p, 'g> Ways<'p, 'g> {
         let values = traces.map(|trace| trace.iter().map(|digest| digest.hash).collect::<FxHashSet<u64>>());
         // Calls that are given what the other side has, by operator, constants and tensors in their order; how often each
         // other call is made.
-        let mut given: [BTreeMap<Given, i64>; 2] = Default::default();
+        let mut given: [BTreeMap<Given, NodeId>; 2] = Default::default();
         let mut unlike: [BTreeMap<u64, i64>; 2] = Default::default();
         for side in [0, 1] {
             for (&call, nodes) in &calls[side] {
@@ -402,7 +403,9 @@ impl<'p, 'g> Ways<'p, 'g> {
                     let is_known =
                         |tensors: &Vec<u64>| tensors.iter().all(|of| values[1 - side].contains(of));
                     match tensors.filter(is_known) {
-                        Some(tensors) => *given[side].entry((step.key, constants, tensors)).or_default() += 1,
+                        Some(tensors) => {
+                            given[side].entry((step.key, constants, tensors)).or_insert(node);
+                        }
                         None => *unlike[side].entry(call).or_default() += 1,
                     }
                 }
@@ -420,7 +423,11 @@ impl<'p, 'g> Ways<'p, 'g> {
         };
         let before: FxHashSet<_> = alone[0].iter().map(sorted).collect();
         let is_given_the_same = |call: &&Given| alone[0].iter().any(|of| (of.0, &of.2) == (call.0, &call.2));
-        let may_be_equal = |call: &&Given| before.contains(&sorted(call)) && !is_given_the_same(call);
+        let new: Vec<NodeId> = alone[1].iter().filter_map(|call| given[1].get(call).copied()).collect();
+        let defined = held(sides[1].program.graph, &new);
+        let is_defined = |call: &&Given| given[1].get(call).is_some_and(|node| defined.contains(node));
+        let may_be_equal =
+            |call: &&Given| is_defined(call) || before.contains(&sorted(call)) && !is_given_the_same(call);
         unlike[0] == unlike[1] && operators[0] == operators[1] && !alone[1].iter().all(may_be_equal)
     }
 

@@ -89,4 +89,4 @@ mod tests;
 
 #[cfg(test)]
 use ir::format;
-use ir::{analysis, graph, ops, words};
+use ir::{analysis, definitions, graph, ops, words};

@@ -239,11 +239,16 @@ impl ValueEvidence {
             let to_the_bit = first.policies.any_rewrite && !evaluators.agree && numerics == Numerics::Exact;
             let question = Question { open, both: evaluators.both, agree: evaluators.agree, to_the_bit };
             let of_all: Vec<&Evidence> = std::iter::once(&*first).chain(others.iter()).collect();
-            let found = executed::execute(first, evaluators.element_limit, question);
+            let limit = evaluators.element_limit;
+            let mut found = executed::execute(first, limit, question);
+            let is_open = |(_, result): &(_, ValueResult)| matches!(result, ValueResult::Unknown(_));
+            if !evaluators.agree && open && found.results.iter().all(is_open) {
+                let all = executed::differences_by_definitions(first, limit);
+                found.results.extend(all.map(|all| (ValueMethod::Concrete, ValueResult::Different(all))));
+            }
             let mut parted = found.parted(first, &of_all);
             let mut results = found.results;
             let is_different = |(_, result): &(_, ValueResult)| matches!(result, ValueResult::Different(_));
-            let limit = evaluators.element_limit;
             if !evaluators.agree
                 && !results.iter().any(is_different)
                 && let Some((result, of_sizes)) = executed::execute_at_sizes(&of_all, limit, question)
@@ -251,22 +256,13 @@ impl ValueEvidence {
                 results.push(result);
                 parted = of_sizes;
             }
-            let is_open = |(_, result): &(_, ValueResult)| matches!(result, ValueResult::Unknown(_));
-            if !evaluators.agree && open && results.iter().all(is_open) {
-                let found = executed::differences_by_definitions(first, limit);
-                results.extend(found.map(|all| (ValueMethod::Concrete, ValueResult::Different(all))));
-            }
             let of_others = others.iter().find_map(|other| other.values.taken_for_equal.clone());
             if let Some(excuse) = first.values.taken_for_equal.clone().or(of_others) {
                 results.iter_mut().for_each(|(_, result)| result.excuse_values(excuse.clone()));
             }
             first.values.results.extend(results);
-            let cause = parted.first().and_then(|parted| parted.cause.as_ref());
-            let excuse = if evaluators.agree {
-                None
-            } else {
-                first.by_functions(evaluators.element_limit, open, cause)
-            };
+            let excuse =
+                if evaluators.agree { None } else { first.by_functions(evaluators.element_limit, open) };
             let layout = match open && !evaluators.agree {
                 true => groups::depends_on_layout(first, evaluators.element_limit, question),
                 false => None,
@@ -330,6 +326,7 @@ impl ValueEvidence {
             _ => None,
         });
         match (differences, parted.cause) {
+            (Some(all), _) if all.iter().any(|one| one.is_cause) => {}
             (Some(all), cause) => all.splice(0..0, cause).for_each(drop),
             // What differs is told of the first graph.
             (None, Some(cause)) => {
@@ -378,8 +375,8 @@ impl Evidence<'_> {
     /// Where both graphs are not known to be equal: whether they compute the same by fingerprints, at the level that is
     /// allowed; why differences of values do not count, then. Where no level is allowed, whether one would do.
     ///
-    /// `open`: whether no proof says that the graphs are equal, on each rank. `cause`: where runs part first.
-    fn by_functions(&mut self, limit: u64, open: bool, cause: Option<&ValueDifference>) -> Option<Reason> {
+    /// `open`: whether no proof says that the graphs are equal, on each rank.
+    fn by_functions(&mut self, limit: u64, open: bool) -> Option<Reason> {
         let allowed = &self.policies.allowed;
         let values = &self.values;
         let is_different = |result: &ValueResult| matches!(result, ValueResult::Different(_));
@@ -416,14 +413,7 @@ impl Evidence<'_> {
                 false => local::prove(self, limit, Numerics::Contraction).map(|(level, _)| level),
             }
             .filter(|&level| level > Numerics::Exact);
-            // What is drawn for an operator says nothing of its bits where it is the same real function.
-            let is_drawn = differs
-                && self.values.would == Some(Numerics::Contraction)
-                && cause.is_some_and(|cause| self.is_drawn(cause));
-            let excuse =
-                is_drawn.then(|| Code::DrawnOperators.because("an operator has no numbers of its own"));
-            excuse.iter().for_each(|excuse| self.values.excuse(excuse));
-            return excuse;
+            return None;
         }
         let level = allowed.numerics;
         let tolerance = allowed.tolerance.unwrap_or(TOLERANCE);
@@ -494,15 +484,6 @@ impl Evidence<'_> {
             },
         ));
         Some(excuse)
-    }
-
-    /// Whether values part at an operator that is not computed.
-    fn is_drawn(&self, cause: &ValueDifference) -> bool {
-        let is_opaque = |side: &AnalyzedGraph, name: &str| {
-            let call = side.graph.find(name).and_then(|id| side.ops.call(side.graph, id));
-            call.is_some_and(|info| matches!(info.kind, Kind::Opaque | Kind::Unknown | Kind::Random(_)))
-        };
-        cause.nodes.iter().any(|name| is_opaque(&self.before, name) || is_opaque(&self.after, name))
     }
 
     /// Whether both graphs are known to be equal by a level.
