@@ -451,7 +451,7 @@ pub(super) fn symbols_bound(evidence: &PartitionEvidence) -> Checked {
 }
 
 /// The symbols in the sizes and strides of a node's tensor, or in its value where that is computed from symbols.
-pub(super) fn symbols_in(graph: &Graph, id: NodeId) -> Vec<&str> {
+fn symbols_in(graph: &Graph, id: NodeId) -> Vec<&str> {
     let dims = graph.tensor_of(id).into_iter();
     let dims = dims.flat_map(|tensor| graph.dims(tensor.shape).iter().chain(graph.dims(tensor.stride)));
     let sizes = dims.filter_map(|&dim| if let Dim::Symbolic(expr) = dim { Some(expr) } else { None });
@@ -463,7 +463,7 @@ pub(super) fn symbols_in(graph: &Graph, id: NodeId) -> Vec<&str> {
 }
 
 /// The symbol that a node's value is.
-pub(super) fn bare_symbol(graph: &Graph, id: NodeId) -> Option<&str> {
+fn bare_symbol(graph: &Graph, id: NodeId) -> Option<&str> {
     let Out::SymInt(expr) = graph.node(id).out else { return None };
     let text = graph.text(graph.expr(expr).text);
     symbols_of(text).next().filter(|&symbol| symbol == text)

@@ -275,8 +275,7 @@ pub static CATALOGUE: &[Rule<Partitions>] = &[
         id: "partition/no-dead-saved",
         severity: Severity::Policy,
         passes: PARTITION,
-        statement: "From each saved value a path leads to a result or an effect of backward; a symbol may be the size of an \
-                    input instead.",
+        statement: "From each saved value a path leads to a result or an effect of backward.",
         reason: "It would be kept for nothing.",
         check: saved::no_dead_saved,
     },
