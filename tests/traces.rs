@@ -221,7 +221,9 @@ fn no_pass_of_the_samples_is_convicted() {
         let report = judge_folder(&folder, &options).unwrap();
         let differ = folder.ends_with("different_ranks");
         assert_eq!(report.rank_findings.len(), usize::from(differ), "{:?}", report.rank_findings);
-        assert_eq!(report.rank_doubts, Vec::<String>::new(), "{}", folder.display());
+        // Two of its four ranks were traced.
+        let is_partial = folder.ends_with("titan_llama3");
+        assert_eq!(report.rank_doubts.len(), usize::from(is_partial), "{:?}", report.rank_doubts);
         for row in &report.rows {
             let place = format!("{}:{} {}", row.file, row.lines.0, row.pass);
             match &row.outcome {
