@@ -416,6 +416,9 @@ impl<'p, 'g> Ways<'p, 'g> {
         });
         let operators =
             alone.each_ref().map(|calls| -> Vec<u64> { calls.iter().map(|call| call.0).collect() });
+        if unlike[0] != unlike[1] || operators[0] != operators[1] {
+            return false;
+        }
         let sorted = |call: &&Given| {
             let mut tensors = call.2.clone();
             tensors.sort_unstable();
@@ -428,7 +431,7 @@ impl<'p, 'g> Ways<'p, 'g> {
         let is_defined = |call: &&Given| given[1].get(call).is_some_and(|node| defined.contains(node));
         let may_be_equal =
             |call: &&Given| is_defined(call) || before.contains(&sorted(call)) && !is_given_the_same(call);
-        unlike[0] == unlike[1] && operators[0] == operators[1] && !alone[1].iter().all(may_be_equal)
+        !alone[1].iter().all(may_be_equal)
     }
 
     /// The nodes that a call is given.

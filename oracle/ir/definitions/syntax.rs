@@ -3,7 +3,8 @@
 //! ```text
 //! file = { "#" comment | def | op }
 //! def  = "def" NAME "(" names ")" ( ":" expr | NEWLINE body )     a helper
-//! op   = "op" TARGET { TARGET } NEWLINE ["contraction" { TARGET } | "zero-sign"] ["once"] body
+//! op   = "op" TARGET { TARGET } NEWLINE ["contraction" { TARGET } | "zero-sign"] ["once"] [takes] body
+//! takes = "takes" NAME DTYPE { "," NAME DTYPE }
 //! body = { NAME "=" expr | "for" NAME "in" expr ":" body | "only" expr | "exact" expr
 //!          | "writes" NAME expr | "return" expr }
 //! ```
@@ -12,7 +13,8 @@
 //! `contraction` names the targets (all of the block, where it names none) whose kernels round elsewhere than the body
 //! does, `zero-sign` says that zeros may have other signs; where what follows `exact` is true, neither is so. `once` says
 //! that each element is one operation of another operator, which every device rounds as that operator does. `writes` says
-//! what an argument holds afterwards, `None` what it held before. A result that is `None` has no definition. The name
+//! what an argument holds afterwards, `None` what it held before. `takes` names the arguments whose tensors are of a dtype of
+//! their own. A result that is `None` has no definition. The name
 //! `to_the_bit` is true where results have to be the kernel's, with the signs of zeros.
 
 use super::Rounded;

@@ -45,7 +45,7 @@ mod tests;
 mod uniform;
 mod values;
 
-use crate::graph::{Graph, MOST_RANKS, Op};
+use crate::graph::{Graph, MOST_RANKS, NodeId, Op};
 use crate::ops::Ops;
 use call::State;
 use read::{Inputs, Read, outputs, read, same_shape};
@@ -223,10 +223,14 @@ impl<'g> Shrinking<'g> {
     }
 }
 
+/// Whether a call writes to an argument.
+fn writes(graph: &Graph, ops: &Ops, id: NodeId) -> bool {
+    ops.call(graph, id).is_some_and(|info| info.written(graph, id).next().is_some())
+}
+
 /// Whether two inputs are recorded to lie in one storage, and a call writes: where they lie in a smaller one is not known.
 fn shares_what_it_writes(graph: &Graph, ops: &Ops) -> bool {
-    let writes = |id| ops.call(graph, id).is_some_and(|info| info.written(graph, id).next().is_some());
-    if !graph.ids().any(writes) {
+    if !graph.ids().any(|id| writes(graph, ops, id)) {
         return false;
     }
     let mut seen = BTreeSet::new();

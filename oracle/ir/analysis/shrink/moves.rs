@@ -241,7 +241,7 @@ fn pieces(call: &mut Call, source: &Shape, sizes: &[i64], name: &str) -> Fit<Val
 pub fn movement(call: &mut Call, movement: Move) -> Fit<Value> {
     match movement {
         Move::Clone => Ok(Value::Tensor(call.first()?)),
-        // Places along a dimension that is turned are counted from elsewhere.
+        // Pieces stand in the other order.
         Move::Flip => {
             let mut source = call.first()?;
             for dim in call.ints("dims")? {
@@ -416,7 +416,6 @@ fn stack(call: &mut Call) -> Fit<Value> {
     Ok(one(axes, first))
 }
 
-/// Negative padding cuts off.
 fn roll(call: &mut Call) -> Fit<Value> {
     let (mut source, shifts, dims) = (call.first()?, call.ints("shifts")?, call.ints("dims")?);
     if shifts.len() != dims.len() {
@@ -442,6 +441,7 @@ fn roll(call: &mut Call) -> Fit<Value> {
     Ok(Value::Tensor(source))
 }
 
+/// Negative padding cuts off.
 fn pad(call: &mut Call) -> Fit<Value> {
     let (source, pads) = (call.tensor("self")?, call.ints("pad")?);
     let (mut axes, mut news) = (source.axes.clone(), Vec::with_capacity(pads.len()));

@@ -279,20 +279,12 @@ impl Survey<'_> {
         let inputs = self.graph.inputs(id);
         let tensors = inputs.iter().flat_map(|&input| self.shapes(input)).chain(self.shapes(id));
         let bound = info.schema.as_ref().and_then(|schema| Bound::new(self.graph, id, schema).ok());
-        let params = info.schema.as_ref().map_or(0, |schema| schema.params.len());
-        let named = bound.iter().flat_map(|bound| {
-            let named = (0..params).filter(|&param| info.counts_dims(param));
-            named.filter_map(|param| bound.given(param)).flat_map(|value| match value {
-                Argument::Int(dim) => vec![dim],
-                Argument::List(span) => {
-                    let int = |value: &Argument| if let Argument::Int(n) = *value { Some(n) } else { None };
-                    self.graph.values(span).iter().filter_map(int).collect()
-                }
-                _ => Vec::new(),
-            })
-        });
         let is_known = matches!(info.kind, Kind::Reduce(_) | Kind::Cumsum | Kind::Move(_) | Kind::Opaque);
-        let named: Vec<i64> = named.filter(|_| is_known).collect();
+        let params = info.schema.iter().flat_map(|schema| &schema.params).enumerate().filter(|_| is_known);
+        let named = params.filter(|&(param, _)| info.counts_dims(param)).filter_map(|(param, known)| {
+            bound.as_ref().filter(|bound| bound.given(param).is_some())?.ints(&known.name)
+        });
+        let named: Vec<i64> = named.flatten().collect();
         let of = |shape: &Shape| -> Vec<Leaf> {
             let at = |dim: i64| shape.axes.get(dim.rem_euclid(shape.axes.len().max(1) as i64) as usize);
             match named.is_empty() {
@@ -342,8 +334,8 @@ impl Survey<'_> {
                     self.doubt(id, why, Vec::new());
                 }
                 for access in storages.accesses_by(id).iter().filter(|access| access.touch.writes()) {
-                    let all = written.entry(access.part.storage).or_insert_with(|| live.clone());
-                    all.overwrite(&live);
+                    let entry = written.entry(access.part.storage);
+                    entry.and_modify(|all| all.overwrite(&live)).or_insert_with(|| live.clone());
                 }
             }
             lives.push(live);
@@ -352,7 +344,7 @@ impl Survey<'_> {
     }
 
     fn writes(&self, id: NodeId) -> bool {
-        self.ops.call(self.graph, id).is_some_and(|info| info.written(self.graph, id).next().is_some())
+        super::writes(self.graph, self.ops, id)
     }
 
     /// Whether a call writes to one argument alone and hands it back, and it holds no integers: these may be positions.

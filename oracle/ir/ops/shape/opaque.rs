@@ -151,8 +151,7 @@ fn dims_are_there(call: &Call) -> Rule<()> {
             first.and_then(|param| call.tensor(&param.name).ok()).map(|tensor| tensor.shape.len())
         }
     };
-    let counts = (0..call.schema.params.len()).filter(|&index| call.info.counts_dims(index));
-    for (index, rank) in counts.zip(std::iter::repeat(rank)) {
+    for index in (0..call.schema.params.len()).filter(|&index| call.info.counts_dims(index)) {
         let dims = call.numbers(index)?.unwrap_or_default();
         if let Some(rank) = rank {
             dims.iter()
