@@ -275,7 +275,7 @@ pub static CATALOGUE: &[Rule<Partitions>] = &[
         id: "partition/no-dead-saved",
         severity: Severity::Policy,
         passes: PARTITION,
-        statement: "From each saved value a path leads to a result or an effect of backward.",
+        statement: "From each saved tensor a path leads to a result or an effect of backward.",
         reason: "It would be kept for nothing.",
         check: saved::no_dead_saved,
     },

@@ -2,7 +2,9 @@
 
 use super::super::Checked;
 use super::config::Method;
-use super::evidence::{BackwardInput, CutNetwork, PartitionEvidence, Saved, ValueClass, class_of};
+use super::evidence::{
+    BackwardInput, CutNetwork, PartitionEvidence, Saved, ValueClass, class_of, is_backward_only,
+};
 use super::flow::{Network, UNLIMITED};
 use crate::analysis::storages::StorageIndex;
 use crate::case::covered;
@@ -158,17 +160,33 @@ fn least_bytes(evidence: &PartitionEvidence, fixed: &FxHashSet<NodeId>) -> Optio
     network.max_flow(source, sink).value.and_then(|flow| i64::try_from(flow).ok())
 }
 
+/// Which nodes of the joint graph backward can compute: from what is saved, or equal to it, and from what it is given.
+fn computable_in_backward(evidence: &PartitionEvidence) -> Vec<bool> {
+    let graph = evidence.joint.graph;
+    let mut computable = vec![false; graph.len()];
+    let saved = evidence.saved.iter().filter_map(|saved| saved.joint);
+    saved.flat_map(|id| evidence.equal_nodes(id)).for_each(|id| computable[id.index()] = true);
+    for id in graph.ids() {
+        computable[id.index()] |= match graph.node(id).op {
+            Op::Placeholder => is_backward_only(graph, id),
+            _ => evidence.joint.edges.inputs(id).iter().all(|input| computable[input.index()]),
+        };
+    }
+    computable
+}
+
 /// Whether a value is kept for communication in backward whose result nobody needs, itself or as one of equal values of
 /// which one is left for all. PyTorch's partitions keep a wait that nobody reads, of whatever it waits for, or drop it
-/// when the signature stands already.
-fn serves_dead_communication(evidence: &PartitionEvidence, id: NodeId) -> bool {
+/// when the signature stands already; so do they with communication of forward that backward can run too. What reads
+/// another saved value is no use of this one.
+fn serves_dead_communication(evidence: &PartitionEvidence, id: NodeId, computable: &[bool]) -> bool {
     let joint = &evidence.joint;
-    let mut seen = FxHashSet::default();
+    let mut seen: FxHashSet<NodeId> = evidence.saved.iter().filter_map(|saved| saved.joint).collect();
     let mut stack = vec![id];
     while let Some(at) = stack.pop() {
         let twins = evidence.equal_nodes(at).iter();
         for &user in twins.flat_map(|&twin| joint.edges.users(twin)) {
-            if !seen.insert(user) {
+            if !computable[user.index()] || !seen.insert(user) {
                 continue;
             }
             let communicates = joint.collectives.launch_at(user).is_some() || joint.is_wait(user);
@@ -181,16 +199,18 @@ fn serves_dead_communication(evidence: &PartitionEvidence, id: NodeId) -> bool {
     false
 }
 
-/// Nothing is saved in vain. What only communication reads that is itself in vain is left to
-/// `comm/no-dead-collective`.
+/// No tensor is saved in vain: a result or an effect of backward depends on it. What only communication reads that is
+/// itself in vain is left to `comm/no-dead-collective`. Numbers take no memory.
 pub(super) fn no_dead_saved(evidence: &PartitionEvidence) -> Checked {
+    let computable = computable_in_backward(evidence);
     let mut findings = Vec::new();
     for saved in evidence.saved.iter().filter(|saved| saved.class != ValueClass::Symbol) {
         let Some(input) = saved.backward.filter(|input| !evidence.live_backward[input.index()]) else {
             continue;
         };
         let excused = !evidence.config.promises.no_dead_collectives;
-        if excused && saved.joint.is_some_and(|id| serves_dead_communication(evidence, id)) {
+        let serves = |id| serves_dead_communication(evidence, id, &computable);
+        if excused && saved.joint.is_some_and(serves) {
             continue;
         }
         let name = saved.name.as_str();
