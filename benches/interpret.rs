@@ -7,7 +7,7 @@
 use criterion::{Criterion, criterion_group, criterion_main};
 use graph_oracle::graph::{Dtype, Graph, Group, NodeId, Op, Value, World};
 use graph_oracle::ops::Ops;
-use graph_oracle::semantics::{Concrete, Domain, Options, Program, Provenance, compare, run};
+use graph_oracle::semantics::{Concrete, Domain, Fingerprints, Options, Program, compare, run};
 use std::hint::black_box;
 
 const RANKS: u32 = 4;
@@ -116,7 +116,7 @@ fn measure<D: Domain>(c: &mut Criterion, domain: &D) {
 
 fn interpret(c: &mut Criterion) {
     measure(c, &Concrete::default());
-    measure(c, &Provenance::default());
+    measure(c, &Fingerprints::in_bits());
 }
 
 criterion_group!(benches, interpret);

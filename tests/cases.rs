@@ -93,7 +93,7 @@ fn judge_subject(case: &Case, of: &Subject, options: &Options) -> Result<Judgeme
     judge::judge(case, candidate.as_ref(), options)
 }
 
-/// Concrete values, provenance, symbolic values and structure do not contradict each other, whether the case is sound
+/// Concrete values, fingerprints, symbolic values and structure do not contradict each other, whether the case is sound
 /// or not.
 #[test]
 fn the_ways_of_knowing_agree_on_every_case() {

@@ -323,11 +323,11 @@ impl Check {
         let note = match &compared.verdict {
             Verdict::Violated(_) | Verdict::Refused(_) => return Ok((compared, subject)),
             Verdict::Sound => {
-                "concrete values, provenance and symbolic values do not contradict each other".to_string()
+                "concrete values, fingerprints and symbolic values do not contradict each other".to_string()
             }
             Verdict::Undecided(why) => {
                 format!(
-                    "whether concrete values, provenance and symbolic values agree: {}",
+                    "whether concrete values, fingerprints and symbolic values agree: {}",
                     Reason::joined(why)
                 )
             }

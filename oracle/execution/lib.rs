@@ -2,7 +2,7 @@
 //!
 //! [`Program::new`] makes a graph ready, [`run`] executes it on every rank of a world over a [`Domain`] of values,
 //! and [`compare`] says where two runs differ. Two domains are here: [`Concrete`], the bits of real dtypes, and
-//! [`Provenance`], hashes of how each element came to be. The symbolic evaluator, for graphs too large to execute, needs
+//! [`Fingerprints`], hashes of how each element came to be. The symbolic evaluator, for graphs too large to execute, needs
 //! no cells and so is no [`Domain`]: it is a model of its own, a floor above.
 //!
 //! # What is modelled
@@ -29,8 +29,8 @@ mod comm;
 mod comparable;
 mod compare;
 mod concrete;
+mod differing;
 mod domain;
-mod doubt;
 mod fingerprint;
 mod float8;
 mod hash;
@@ -45,7 +45,6 @@ pub mod observe;
 mod ports;
 mod program;
 mod promote;
-mod provenance;
 mod rank;
 mod run;
 mod smooth;
@@ -63,8 +62,7 @@ pub use concrete::Concrete;
 pub use domain::{
     Addend, Domain, Draw, MatmulSize, Operand, Outcome, Pointwise, RankReduce, Rounding, Trouble,
 };
-pub use doubt::Unmoved;
-pub use fingerprint::{Alike, Likeness};
+pub use fingerprint::{Alike, Fingerprints, Likeness};
 pub use float8::{E4M3FN, E5M2, Float8};
 pub use hazard::{Hazard, HazardKind};
 pub use identity::is_neutral;
@@ -73,7 +71,6 @@ pub use number::Number;
 pub use numerics::Numerics;
 pub use program::{Input, Program};
 pub use promote::{Participant, result_type};
-pub use provenance::Provenance;
 pub use run::{
     Digest, Effect, Executed, ExecutedRank, ExecutionInputs, Failure, FinalInput, Given, LaunchNote, Leaf,
     Options, RankRun, Run, TensorValue, inputs, run,

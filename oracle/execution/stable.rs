@@ -14,7 +14,7 @@
 use super::compare::{Aspect, compare};
 use super::concrete::wide::{Wide, wide};
 use super::concrete::{Concrete, Scalar, decode};
-use super::doubt::{Cells, Doubt, Doubtful};
+use super::differing::{Cells, Differing, differing};
 use super::fingerprint::least_apart;
 use super::run::Run;
 use super::trials::{Answers, Excuse, Pair, Question};
@@ -33,8 +33,8 @@ impl Pair<'_> {
         for trial in TRIALS {
             let own = self.shown(&Concrete::of_trial(trial)).ok()?;
             let doubles = self.run(&Wide(Concrete::of_trial(trial))).ok()?;
-            let places = Doubt::where_differ(&own.0, Some(&own.1)).places;
-            let confirmed: Vec<&Doubtful> =
+            let places = differing(&own.0, &own.1);
+            let confirmed: Vec<&Differing> =
                 places.iter().filter(|place| is_stable(place, &own, &doubles, tolerance)).collect();
             if confirmed.is_empty() {
                 continue;
@@ -53,9 +53,7 @@ impl Pair<'_> {
             };
             let mut excused: Vec<Excuse> = excused.map(excuse).collect();
             let numbers = Ok(own);
-            excused.extend(
-                self.excused(&numbers, Question { open: true, to_the_bit: true, ..Question::default() }),
-            );
+            excused.extend(self.excused(&numbers, Question { open: true, agree: false, to_the_bit: true }));
             return Some(Answers { excused, ..Answers::of(numbers) });
         }
         None
@@ -63,7 +61,7 @@ impl Pair<'_> {
 }
 
 /// Whether some elements differ at a place by as much in double precision as they do in their own.
-fn is_stable(place: &Doubtful, own: &(Run, Run), doubles: &(Run, Run), tolerance: f64) -> bool {
+fn is_stable(place: &Differing, own: &(Run, Run), doubles: &(Run, Run), tolerance: f64) -> bool {
     let cells = |run| Cells::at(run, place);
     let (Some(a), Some(b), Some(c), Some(d)) =
         (cells(&own.0), cells(&own.1), cells(&doubles.0), cells(&doubles.1))
@@ -93,5 +91,5 @@ fn is_stable(place: &Doubtful, own: &(Run, Run), doubles: &(Run, Run), tolerance
         let agree = |k: usize| (own[k] - doubles[k]).abs() <= AGREEMENT * distance;
         Some(distance > least && agree(0) && agree(1))
     };
-    place.open.iter().any(|&(i, _)| parts(i) == Some(true))
+    place.elements.iter().any(|&i| parts(i) == Some(true))
 }

@@ -2,24 +2,13 @@
 //!
 //! # The rule
 //!
-//! Numbers convict: a trial in which something differs is a witness. Terms acquit: elements with equal terms are equal.
-//! Different terms may be equal values (`a + b` and `b + a`), and equal numbers may be no evidence: an element cannot
-//! show a difference where it is NaN or infinite, nor where it is the same whatever the inputs are (saturated, masked,
-//! multiplied by 0). So
+//! Numbers convict: a trial in which something differs is a witness. They acquit nobody: an element cannot show a difference
+//! where it is NaN or infinite, nor where it is the same whatever the inputs are (saturated, masked, multiplied by 0), and what
+//! has thresholds may act where no trial came. What acquits are terms, at full size or as fingerprints ([`Pair::likeness`]).
+//! So one trial is a second opinion on a proof, and where there is none, more are made to find a witness.
 //!
-//! 1. where a proof says that the graphs are equal, one trial is a second opinion;
-//! 2. elsewhere terms are asked. Elements with different terms are in [`Doubt`];
-//! 3. these are equal by numbers if they are equal in every trial, and each of them *moved*: it had two different finite
-//!    values in two trials, or its terms do not depend on inputs;
-//! 4. where some have not moved after the last trial, or numbers cannot be run, the question is open, and it is said why;
-//! 5. nor are numbers believed that are equal in trials and not at the ends of what dtypes hold: among very small and very
-//!    large numbers, and zeros of both signs, where `(x + 1) - 1`, `x * 2 / 2` and `1 / (x + 0)` show what they are;
-//! 6. equal numbers are believed where they are sums and products of the same calls (see [`Fingerprints`]), or depend on no
-//!    input: what has thresholds (a clamp, a comparison, a mask) may act where no trial came.
-//!
-//! Even numbers that are believed prove nothing: few values show a rounding or an overflow. So elements that depend on
-//! inputs and whose terms differ are not known to be equal. Nor does an equality say anything of memory that nobody is
-//! known to have written, or, where sizes are symbolic, of other sizes.
+//! Nor does an equality say anything of memory that nobody is known to have written, or, where sizes are symbolic, of other
+//! sizes ([`Pair::reserved`]).
 //!
 //! # Functions without kernel
 //!
@@ -49,11 +38,9 @@ use super::between::Ways;
 use super::compare::{Aspect, Difference, Place, compare};
 use super::concrete::{Concrete, is_finite};
 use super::domain::Domain;
-use super::doubt::{Cells, Doubt, Doubtful, Unmoved};
-use super::fingerprint::{Alike, Fingerprints, part};
-use super::numerics::Numerics;
+use super::differing::differing;
+use super::fingerprint::{Fingerprints, part};
 use super::program::{Action, Input, Program};
-use super::provenance::Provenance;
 use super::run::{Failure, Given, Leaf, Options, Run, TensorValue, inputs, run};
 use super::smooth::views_by_record;
 use crate::graph::{Graph, NodeId, Op, Out, World};
@@ -61,11 +48,8 @@ use crate::ops::{Kind, Ops};
 use crate::words;
 use std::collections::BTreeSet;
 
-/// Trials made at most.
-const MOST_TRIALS: u32 = 12;
-
-/// Trials that are made in any case.
-const LEAST_TRIALS: u32 = 3;
+/// Trials that are made with random inputs where nothing is proved.
+const TRIALS: u32 = 6;
 
 /// What floats may be beside numbers, with numbers between them.
 const SPECIAL: [f64; 5] = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 1.0, -1.0];
@@ -76,12 +60,6 @@ const MARKED_TRIALS: u32 = 16;
 
 /// Elements of all values of a graph up to which they are few.
 const FEW_ELEMENTS: u128 = 1 << 12;
-
-/// Places named at most.
-const MOST_NAMED: usize = 4;
-
-/// Trials in a row in which nothing else moved, after which no more are made.
-const IDLE_TRIALS: u32 = 4;
 
 /// Two graphs to execute: one program for all ranks, or one per rank.
 #[derive(Clone, Copy)]
@@ -110,8 +88,6 @@ pub enum Stopped {
 pub struct Question {
     /// Whether no proof says that the graphs are equal, or that they differ.
     pub open: bool,
-    /// Whether terms are wanted in any case.
-    pub both: bool,
     /// Whether each answer is to be held against the others, so that a second trial is worth its time.
     pub agree: bool,
     /// Whether numbers that differ by roundings alone differ.
@@ -124,21 +100,8 @@ pub struct Answers {
     pub numbers: Result<(Run, Run), Stopped>,
     /// How many trials were made.
     pub trials: u32,
-    /// Elements in doubt that were equal in all trials and never moved: the question is open.
-    pub unmoved: Vec<Unmoved>,
-    /// Why the question is open although all elements in doubt moved and were equal.
-    pub apart: Option<String>,
-    /// A place that differs for some numbers at the ends of what its dtype holds, and what these are called.
-    pub ends: Option<(Place, &'static str)>,
     /// Places at which numbers differ and that says nothing.
     pub excused: Vec<Excuse>,
-    /// Why an equality says nothing, of numbers and terms alike: memory that nobody is known to write, or sizes at one
-    /// value each.
-    pub reserved: Option<Open>,
-    /// Why numbers that are equal and believed are no proof.
-    pub unproved: Option<String>,
-    /// The runs with terms, where they were asked.
-    pub terms: Option<Result<(Run, Run), Stopped>>,
 }
 
 /// Why execution leaves a question open.
@@ -161,14 +124,6 @@ pub enum OpenKind {
     UnknownWrite,
     /// Results hold memory that nobody is known to have written.
     UnwrittenMemory,
-    /// Elements were the same whatever the inputs were, or not finite.
-    Unmoved,
-    /// Numbers at the ends of what a dtype holds differ.
-    Ends,
-    /// Numbers that are equal in all trials are no evidence.
-    NoEvidence,
-    /// Numbers are equal and believed, and may still be rounded otherwise.
-    NoProof,
     /// Numbers differ by roundings alone.
     Rounding,
     /// Numbers differ behind operators whose results are drawn.
@@ -188,45 +143,14 @@ pub struct Excuse {
     pub by_rounding: bool,
 }
 
-/// What trials say of elements in doubt.
-#[derive(Debug)]
-enum Found {
-    /// A trial shows a difference: the runs before and after.
-    Witness(Box<(Run, Run)>),
-    /// All are equal in so many trials, and could have differed.
-    Equal(u32),
-    /// All are equal in so many trials, but these never moved.
-    Unmoved(u32, Vec<Unmoved>),
-    /// A trial could not be run.
-    Stopped(Stopped),
-}
-
-impl Stopped {
-    /// Whether our limits are why, and no fault of the graph.
-    pub fn is_ours(&self) -> bool {
-        let (Stopped::Before(failure) | Stopped::After(failure)) = self;
-        matches!(failure, Failure::Refused { .. } | Failure::TooLarge { .. } | Failure::World { .. })
-    }
-}
-
 impl Answers {
     /// The numbers of one trial, of which nothing else is known.
     pub(super) fn of(numbers: Result<(Run, Run), Stopped>) -> Answers {
-        Answers {
-            numbers,
-            trials: 1,
-            unmoved: Vec::new(),
-            apart: None,
-            ends: None,
-            excused: Vec::new(),
-            reserved: None,
-            unproved: None,
-            terms: None,
-        }
+        Answers { numbers, trials: 1, excused: Vec::new() }
     }
 
     /// Whether no number differs.
-    fn is_equal(&self) -> bool {
+    pub fn are_equal(&self) -> bool {
         self.numbers.as_ref().is_ok_and(|(before, after)| compare(before, after).is_empty())
     }
 
@@ -237,11 +161,8 @@ impl Answers {
         of.filter(|_| matches!(difference.aspect, Aspect::Value { .. }))
     }
 
-    /// The differences of a run of `domain` that count, and why one does not where some do not.
-    pub fn counted(&self, domain: &str, all: Vec<Difference>) -> (Vec<Difference>, Option<Open>) {
-        if domain != "concrete values" {
-            return (all, None);
-        }
+    /// The differences that count, and why one does not where some do not.
+    pub fn counted(&self, all: Vec<Difference>) -> (Vec<Difference>, Option<Open>) {
         let why = all.iter().find_map(|difference| self.excuse(difference)).map(|excuse| Open {
             kind: if excuse.by_rounding { OpenKind::Rounding } else { OpenKind::Drawn },
             why: excuse.why.clone(),
@@ -249,44 +170,11 @@ impl Answers {
         (all.into_iter().filter(|difference| self.excuse(difference).is_none()).collect(), why)
     }
 
-    /// Why the question is open although all numbers are equal; `name` names a place.
-    pub fn doubt(&self, name: impl Fn(&Place) -> String) -> Option<Open> {
-        let mut all: Vec<String> = Vec::with_capacity(self.unmoved.len().min(MOST_NAMED + 1));
-        for Unmoved { place, elements: (unmoved, of), .. } in self.unmoved.iter().take(MOST_NAMED) {
-            all.push(format!("{unmoved} of {of} elements of {}", name(place)));
-        }
-        if self.unmoved.len() > MOST_NAMED {
-            all.push(format!("{} more", self.unmoved.len() - MOST_NAMED));
-        }
-        let why = format!(
-            "provenance differs, and concrete values that are equal in {} trials say nothing of {}, which are the same whatever the \
-             inputs are, or not finite",
-            self.trials,
-            all.join(", ")
-        );
-        if let Some(why) = &self.reserved {
-            return Some(why.clone());
-        }
-        let open = |kind| move |why| Open { kind, why };
-        if !self.unmoved.is_empty() {
-            return Some(open(OpenKind::Unmoved)(why));
-        }
-        let at_the_ends = |(place, numbers): &(Place, &str)| {
-            format!("provenance differs, and {} differs for {numbers} numbers", name(place))
-        };
-        let ends = self.ends.as_ref().map(at_the_ends).map(open(OpenKind::Ends));
-        ends.or_else(|| self.apart.clone().map(open(OpenKind::NoEvidence)))
-            .or_else(|| self.unproved.clone().map(open(OpenKind::NoProof)))
-    }
-
     /// What was executed and is equal.
     pub fn words(&self, run: &Run) -> String {
         let first = run.ranks.first();
-        let is_numbers = run.domain == "concrete values";
-        let trials =
-            if is_numbers && self.trials > 1 { format!(" in {} trials", self.trials) } else { String::new() };
         let degenerate = match degenerate(run) {
-            (bad, of) if is_numbers && self.trials == 1 && bad > 0 => {
+            (bad, of) if self.trials == 1 && bad > 0 => {
                 format!("; {bad} of {of} hold numbers that are not finite, whose equality says nothing")
             }
             _ => String::new(),
@@ -296,6 +184,7 @@ impl Answers {
             (first.map_or(0, |rank| rank.inputs.len()), "input"),
             (first.map_or(0, |rank| rank.effects.len()), "effect"),
         ]);
+        let trials = if self.trials > 1 { format!(" in {} trials", self.trials) } else { String::new() };
         format!(
             "executed on {}{trials}: {equal} are equal{degenerate}",
             words::count(run.ranks.len(), "rank")
@@ -342,57 +231,49 @@ impl<'a> Pair<'a> {
         Ok((before, after))
     }
 
-    /// Runs both with numbers, and with terms as far as that is needed (see the module).
+    /// Runs both with the numbers of the first trial; where answers are held against each other, or those of the first trial
+    /// show little, of a second one too.
     pub fn ask(&self, question: Question) -> Answers {
         let mut answers = Answers::of(self.shown(&Concrete::of_trial(0)));
-        if question.open {
-            answers.reserved = self.reserved(&answers.numbers);
-        }
-        if question.agree
-            && answers.is_equal()
+        // A proof speaks of one rank's graph.
+        let shows_little = |(_, after): &(Run, Run)| self.after.len() > 1 && degenerate(after).0 > 0;
+        if (question.agree || answers.numbers.as_ref().is_ok_and(shows_little))
+            && answers.are_equal()
             && let Ok(second) = self.shown(&Concrete::of_trial(1))
             && !compare(&second.0, &second.1).is_empty()
         {
             (answers.numbers, answers.trials) = (Ok(second), 2);
         }
-        // A proof speaks of one rank's graph.
-        let unproved = |(_, after): &(Run, Run)| self.after.len() > 1 && degenerate(after).0 > 0;
-        let open = question.open || answers.numbers.as_ref().is_ok_and(unproved);
-        if !question.both && answers.numbers.is_ok() && !(open && answers.is_equal()) {
-            answers.excused = self.excused(&answers.numbers, question);
-            return answers;
-        }
-        let terms = self.run(&Provenance::default());
-        let found = match (&answers.numbers, &terms) {
-            _ if !open || !answers.is_equal() => None,
-            (Ok((first, _)), Ok((before, after))) => match compare(before, after).is_empty() {
-                true => None,
-                false => Some(self.resolve(first, Doubt::of_terms(before, after))),
-            },
-            (Ok((first, _)), Err(stopped)) if stopped.is_ours() => {
-                Some(self.resolve(first, Doubt::of_everything(first)))
-            }
-            _ => None,
-        };
-        if let Some(Found::Equal(trials)) = found {
-            answers.apart = self.apart(trials);
-            if let (None, Ok((before, after))) = (&answers.apart, &terms) {
-                answers.ends = self.part_at_the_ends(before, after);
-                if answers.ends.is_none() {
-                    answers.unproved = self.unproved(trials, (before, after));
-                }
-            }
-        }
-        answers.terms = Some(terms);
-        match found {
-            Some(Found::Witness(runs)) => answers.numbers = Ok(*runs),
-            Some(Found::Equal(trials)) => answers.trials = trials,
-            Some(Found::Unmoved(trials, unmoved)) => (answers.trials, answers.unmoved) = (trials, unmoved),
-            Some(Found::Stopped(stopped)) => answers.numbers = Err(stopped),
-            None => {}
-        }
         answers.excused = self.excused(&answers.numbers, question);
         answers
+    }
+
+    /// Looks for a witness in further trials, of graphs that are equal in the first one.
+    pub fn search(&self, answers: &mut Answers, question: Question) {
+        let is_small = self.before.iter().all(|program| program.recorded_elements <= FEW_ELEMENTS);
+        let times = if is_small { MARKED_TRIALS } else { 1 };
+        let random = (1..TRIALS).map(|trial| (trial, None));
+        let marked = (0..times).map(|more| (TRIALS + more, Some(self.marks())));
+        let special = std::iter::once((TRIALS, Some(SPECIAL.to_vec())));
+        for (trial, marks) in random.chain(marked).chain(special) {
+            let is_random = marks.is_none();
+            let options = Options { marks: marks.unwrap_or_default(), ..self.options.clone() };
+            let found = Pair { options: &options, ..*self }.shown(&Concrete::of_trial(trial));
+            let is_witness = |(before, after): &(Run, Run)| {
+                !compare(before, after).is_empty() && (is_random || part(before, after))
+            };
+            match found {
+                Ok(runs) if is_witness(&runs) => answers.numbers = Ok(runs),
+                // Numbers at the ends may lead outside of what a graph takes.
+                Err(stopped) if is_random => answers.numbers = Err(stopped),
+                _ => {
+                    answers.trials += u32::from(is_random);
+                    continue;
+                }
+            }
+            answers.excused = self.excused(&answers.numbers, question);
+            return;
+        }
     }
 
     /// The ways of one rank's two graphs.
@@ -532,30 +413,6 @@ impl<'a> Pair<'a> {
         open(OpenKind::UnwrittenMemory, why).filter(|_| count > 0)
     }
 
-    /// Why equal numbers are no proof: elements whose terms differ and that depend on inputs.
-    fn unproved(&self, trials: u32, (before, after): (&Run, &Run)) -> Option<String> {
-        let mut doubt = Doubt::of_terms(before, after);
-        let is_in_doubt = |one: &Difference| {
-            doubt.places.iter().any(|at| (at.rank, &at.place) == (one.rank as usize, &one.place))
-        };
-        if compare(before, after).iter().any(|one| !is_in_doubt(one)) {
-            let why = format!(
-                "provenance differs in what is asserted or no tensor, of which numbers that are equal in {trials} trials say \
-                 nothing"
-            );
-            return Some(why);
-        }
-        if let Ok(others) = self.run(&Provenance { seed: 1 }) {
-            doubt.settle_constants((before, &others.0), (after, &others.1));
-        }
-        (doubt.open() > 0).then(|| {
-            format!(
-                "provenance differs, and concrete values that are equal in {trials} trials are no proof: the same sums and products may \
-                 be rounded or overflow otherwise"
-            )
-        })
-    }
-
     /// Where all elements that differ are the same but for roundings: those are taken out of the differences.
     fn excused_by_rounding(
         &self,
@@ -567,95 +424,15 @@ impl<'a> Pair<'a> {
             return Vec::new();
         }
         let Ok((one, other)) = self.run(&Fingerprints::but_for_roundings()) else { return Vec::new() };
-        let mut doubt = Doubt::where_differ(before, Some(after));
-        doubt.keep_where_differ(&one, &other);
+        let places = differing(before, after);
         let why = "the concrete values differ by roundings alone: they are the same sums and products of the same calls";
-        roundings(differences, why, |one| {
-            let of = (one.rank as usize, &one.place);
-            let mut here = doubt.places.iter().filter(|place| (place.rank, &place.place) == of);
-            here.next().is_some_and(|place| place.open.is_empty())
+        roundings(differences, why, |difference| {
+            let of = (difference.rank as usize, &difference.place);
+            let mut here = places.iter().filter(|place| (place.rank, &place.place) == of);
+            here.next().is_some_and(|place| place.are_equal_in(&one, &other))
         })
-    }
-
-    /// Why elements whose terms differ may differ although they are equal in all trials: they are not the same sums and
-    /// products of the same calls.
-    fn apart(&self, trials: u32) -> Option<String> {
-        let found = self.likeness(Numerics::Reassociation, false, f64::INFINITY);
-        let why = match found.map(|likeness| likeness.alike) {
-            Some(Alike::Same) => return None,
-            Some(Alike::Open(why)) => why,
-            Some(Alike::Apart) => "they are not the same sums and products".to_string(),
-            None => "they have no fingerprints".to_string(),
-        };
-        Some(format!(
-            "provenance differs, and concrete values that are equal in {trials} trials are no evidence: {why}"
-        ))
-    }
-
-    /// Where elements whose terms differ are not bit for bit the same for numbers at the ends of what dtypes hold.
-    /// Where both are not finite, one of them no number, it says nothing.
-    fn part_at_the_ends(&self, before: &Run, after: &Run) -> Option<(Place, &'static str)> {
-        Concrete::at_the_ends().into_iter().find_map(|(numbers, what)| {
-            let (one, other) = self.run(&numbers).ok()?;
-            let mut doubt = Doubt::where_differ(&one, Some(&other));
-            doubt.keep_where_differ(before, after);
-            let differs = |doubtful: &&Doubtful| {
-                let cells = |run| Cells::at(run, doubtful);
-                let (one, other) = (cells(&one), cells(&other));
-                let kind = |side: &Option<Cells>, i| side.as_ref().map_or((true, false), |side| side.kind(i));
-                doubtful.open.iter().any(|&(i, _)| match (kind(&one, i), kind(&other, i)) {
-                    ((false, is_nan), (false, is_other_nan)) => !is_nan && !is_other_nan,
-                    _ => true,
-                })
-            };
-            doubt.places.iter().find(differs).map(|doubtful| (doubtful.place.clone(), what))
-        })
-    }
-
-    /// Makes trials after the first one, of which `first` is the run before, until everything in doubt has moved.
-    fn resolve(&self, first: &Run, mut doubt: Doubt<'_>) -> Found {
-        doubt.watch(first);
-        let (mut trials, mut idle) = (1, 0);
-        while trials < LEAST_TRIALS || (doubt.open() > 0 && trials < MOST_TRIALS && idle < IDLE_TRIALS) {
-            let (before, after) = match self.shown(&Concrete::of_trial(trials)) {
-                Ok(runs) => runs,
-                Err(stopped) => return Found::Stopped(stopped),
-            };
-            trials += 1;
-            if !compare(&before, &after).is_empty() {
-                return Found::Witness(Box::new((before, after)));
-            }
-            let open = doubt.open();
-            doubt.watch(&before);
-            idle = if doubt.open() < open { 0 } else { idle + 1 };
-        }
-        let is_small = self.before.iter().all(|program| program.recorded_elements <= FEW_ELEMENTS);
-        let times = if is_small { MARKED_TRIALS } else { 1 };
-        for (marks, times) in [(self.marks(), times), (SPECIAL.to_vec(), 1)] {
-            let options = Options { marks, ..self.options.clone() };
-            let marked = Pair { options: &options, ..*self };
-            for more in 0..times {
-                if let Ok((before, after)) = marked.shown(&Concrete::of_trial(trials + more))
-                    && !compare(&before, &after).is_empty()
-                    && part(&before, &after)
-                {
-                    return Found::Witness(Box::new((before, after)));
-                }
-            }
-        }
-        if doubt.open() > 0
-            && let Some((before, after)) = doubt.terms
-            && let Ok(others) = self.run(&Provenance { seed: 1 })
-        {
-            doubt.settle_constants((before, &others.0), (after, &others.1));
-        }
-        match doubt.open() {
-            0 => Found::Equal(trials),
-            _ => Found::Unmoved(trials, doubt.unmoved()),
-        }
     }
 }
-
 /// Whether an input shares its storage with another one.
 fn shares_memory(program: &Program, name: &str) -> bool {
     let storage = |input: &Input| program.graph.tensor_of(input.node).and_then(|tensor| tensor.storage);
@@ -698,58 +475,4 @@ fn degenerate(run: &Run) -> (usize, usize) {
         bad += usize::from(tensor.cells.iter().enumerate().any(is_bad));
     }
     (bad, count)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn resolve(before: &str, after: &str) -> Found {
-        let graph = |text: &str| crate::format::text::parse(text.as_bytes()).unwrap().graph;
-        let graphs: [Graph; 2] = [graph(before), graph(after)];
-        let ops = [Ops::of(&graphs[0]), Ops::of(&graphs[1])];
-        let world = graphs[0].world.assume_mesh().unwrap();
-        let program = |i: usize| Program::new(&graphs[i], &ops[i], &world).unwrap();
-        let (one, other, options) = ([program(0)], [program(1)], Options::default());
-        let pair = Pair { before: &one, after: &other, world: &world, options: &options };
-        let (first, same) = pair.run(&Concrete::of_trial(0)).unwrap();
-        assert_eq!(compare(&first, &same), []);
-        let (before, after) = pair.run(&Provenance::default()).unwrap();
-        pair.resolve(&first, Doubt::of_terms(&before, &after))
-    }
-
-    #[test]
-    fn what_could_have_differed_is_equal() {
-        let text = |sum: &str| format!("x = input : f32[4]\ny = input : f32[4]\nz = {sum}\noutput (z)\n");
-        let found = resolve(&text("add(x, y)"), &text("add(y, x)"));
-        assert!(matches!(found, Found::Equal(LEAST_TRIALS)), "{found:?}");
-    }
-
-    #[test]
-    fn what_overflows_with_large_numbers_is_told_apart_by_small_ones() {
-        let text =
-            |last: &str| format!("x = input : f32[4]\ny = mul(x, x)\nw = exp(y)\nz = {last}\noutput (z)\n");
-        let found = resolve(&text("clone(w)"), &text("flip(w, [0])"));
-        assert!(matches!(found, Found::Witness(..)), "{found:?}");
-    }
-
-    #[test]
-    fn what_is_the_same_for_all_inputs_says_nothing() {
-        let text = |flip: &str| {
-            format!(
-                "x = input : f32[4]\ninf = full([4], inf)\ny = add(x, inf)\nw = abs(y)\n{flip}output (z)\n"
-            )
-        };
-        let found = resolve(&text("z = clone(w)\n"), &text("z = flip(w, [0])\n"));
-        let Found::Unmoved(_, unmoved) = found else { panic!("{found:?}") };
-        assert_eq!(unmoved, [Unmoved { place: Place::Output(vec![0]), elements: (4, 4) }]);
-    }
-
-    #[test]
-    fn what_depends_on_no_input_need_not_move() {
-        let text =
-            |two: &str| format!("x = input : f32[4]\none = full([4], 1.0)\ny = {two}\noutput (x, y)\n");
-        let found = resolve(&text("add(one, one)"), &text("mul(one, 2.0)"));
-        assert!(matches!(found, Found::Equal(_)), "{found:?}");
-    }
 }

@@ -9,7 +9,7 @@ use crate::case::Case;
 use crate::graph::{Dtype, Editor, Graph, NodeId, Op, Value};
 use crate::ops::Ops;
 use crate::rules::PassKind;
-use crate::semantics::{self, Concrete, Leaf, Options, Program, Provenance, Run};
+use crate::semantics::{self, Concrete, Leaf, Options, Program, Fingerprints, Run};
 use rustc_hash::FxHashMap;
 
 /// On a case in text.
@@ -32,7 +32,7 @@ fn agree(case: &Case) {
     let programs = std::slice::from_ref(&program);
     let options = Options { max_elements: MOST_ELEMENTS, ..Options::default() };
     let Ok(numbers) = semantics::run(programs, &world, &Concrete::of_trial(0), &options) else { return };
-    let terms = match semantics::run(programs, &world, &Provenance::default(), &options) {
+    let terms = match semantics::run(programs, &world, &Fingerprints::in_bits(), &options) {
         Ok(terms) => terms,
         Err(failure) => panic!("numbers run, terms do not: {failure}\n{case}"),
     };

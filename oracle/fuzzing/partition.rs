@@ -20,7 +20,7 @@ use crate::passes::partition::{Joint, PartitionConfig, Reference as ReferencePol
 use crate::rules::partition::PartitionConfig as JudgedConfig;
 use crate::rules::statement;
 use crate::rules::{PassKind, Severity};
-use crate::semantics::{self, Program, Provenance};
+use crate::semantics::{self, Program, Fingerprints};
 
 /// The default partition, on a joint graph in text.
 pub fn check_default(data: &[u8]) {
@@ -167,7 +167,7 @@ fn executed(graph: &Graph) -> Option<semantics::Run> {
     let ops = Ops::of(graph);
     let program = Program::new(graph, &ops, &world).ok()?;
     let options = semantics::Options { max_elements: MOST_ELEMENTS, ..semantics::Options::default() };
-    semantics::run(&[program], &world, &Provenance::default(), &options).ok()
+    semantics::run(&[program], &world, &Fingerprints::in_bits(), &options).ok()
 }
 
 #[cfg(test)]

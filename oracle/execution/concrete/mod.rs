@@ -129,16 +129,6 @@ impl Concrete {
         Concrete { seed: u64::from(n), near, draws_functions: true, ..Concrete::default() }
     }
 
-    /// From here on numbers are small, and some are 0.
-    const SMALL: i32 = -40;
-
-    /// The numbers of trials at the ends of what dtypes hold, and what they are called.
-    pub(super) fn at_the_ends() -> [(Concrete, &'static str); 4] {
-        let all =
-            [(Concrete::SMALL, "small"), (64, "large"), (i32::MIN, "very small"), (i32::MAX, "very large")];
-        all.map(|(near, what)| (Concrete { near: Some(near), ..Concrete::of_trial(1) }, what))
-    }
-
     /// The number that an input element holds before its dtype is considered.
     fn value(&self, key: u64, index: u64, dtype: Dtype) -> f64 {
         let Some(near) = self.near.filter(|_| dtype.class() >= DtypeClass::Float) else {
@@ -146,10 +136,6 @@ impl Concrete {
         };
         let hash = mix(mix(mix(self.seed, key), index), 0x6E65);
         let sign = if hash & 1 == 0 { 1.0 } else { -1.0 };
-        // Zeros of both signs are among small numbers.
-        if near <= Concrete::SMALL && (hash >> 1).is_multiple_of(8) {
-            return sign * 0.0;
-        }
         // As far as the dtype goes.
         let (least, most) = match dtype {
             Dtype::F8E4M3 => (-5, 8),

@@ -194,6 +194,11 @@ impl Cell {
             .then_some(self.number)
     }
 
+    /// Whether it is no number, whatever the inputs are.
+    pub(super) fn is_never_a_number(&self) -> bool {
+        self.is_constant && !self.is_lost && self.number.is_nan()
+    }
+
     /// The sign of a float, where that is known.
     fn sign(&self) -> Option<Ordering> {
         match () {
@@ -446,6 +451,9 @@ impl Algebra<'_> {
     pub(super) fn neg(&self, a: Cell) -> Cell {
         if let Some(infinity) = a.infinity() {
             return self.special(-infinity);
+        }
+        if a.is_never_a_number() {
+            return a;
         }
         let p = self.field.p;
         Cell {

@@ -44,6 +44,7 @@
 mod cell;
 mod constant;
 mod field;
+mod parts;
 mod trial;
 mod worlds;
 
@@ -53,7 +54,7 @@ use super::domain::{Addend, Domain, Draw, MatmulSize, Operand, Outcome, Pointwis
 use super::hash::{mix, text, words};
 use super::identity::{is_neutral, written};
 use super::number::Number;
-use super::provenance::Provenance;
+use super::numerics::Numerics;
 use crate::graph::{Dtype, DtypeClass, NodeId};
 use crate::ops::{Binary, Reduce, Unary};
 use cell::{Algebra, Cell, Selection, Table};
@@ -90,6 +91,23 @@ struct Laws {
 }
 
 impl Laws {
+    /// Those of a level.
+    fn of(level: Numerics) -> Laws {
+        let is_real = level >= Numerics::Reassociation;
+        Laws {
+            reals: is_real,
+            zeros: level >= Numerics::ZeroSign,
+            signs: level >= Numerics::ZeroSign,
+            quotients: is_real,
+            functions: level >= Numerics::Contraction,
+            analysis: level >= Numerics::Contraction,
+            choices: true,
+            casts: level >= Numerics::Precision,
+            any_index: false,
+            nans: !is_real,
+        }
+    }
+
     /// Whether constants are what they are recognised as.
     fn recognises(&self) -> bool {
         self.reals && self.choices
@@ -111,7 +129,7 @@ const FEW_CONDITIONS: usize = 3;
 
 /// The domain of fingerprints. The runs that are compared share one.
 #[derive(Debug)]
-pub(super) struct Fingerprints {
+pub struct Fingerprints {
     laws: Laws,
     field: Arc<Field>,
     numbers: Concrete,
@@ -269,6 +287,11 @@ impl Fingerprints {
             inputs: Inputs::OfTrial,
             table: Arc::default(),
         }
+    }
+
+    /// The laws of bits: elements that are equal are so bit for bit, up to the bits of a NaN.
+    pub fn in_bits() -> Fingerprints {
+        Fingerprints::new(Laws::of(Numerics::Exact))
     }
 
     /// The laws by which values are told apart that differ in more than roundings.
@@ -697,7 +720,7 @@ impl Fingerprints {
     /// Whether a value is no number.
     fn none(&self, algebra: &mut Algebra, may_be_none: bool, dtype: Dtype, a: Cell) -> Cell {
         match may_be_none && rounds(dtype) && a.known().is_none() {
-            true if a.is_constant && a.number.is_nan() && !a.is_lost => algebra.integer(1),
+            true if a.is_never_a_number() => algebra.integer(1),
             true => algebra.none(a),
             false => algebra.integer(0),
         }
@@ -854,7 +877,7 @@ impl Fingerprints {
         of: &[Cell],
     ) -> Option<Cell> {
         let held = |cell: &Cell| {
-            let known = cell.known()?;
+            let known = cell.known().or_else(|| cell.is_never_a_number().then_some(f64::NAN))?;
             let held = concrete_cell(Number::Float(known), dtype);
             (number_of(held, dtype).to_bits() == known.to_bits()).then_some([held])
         };
@@ -988,11 +1011,11 @@ impl Domain for Fingerprints {
     }
 
     fn split(&self, cell: u64, bytes: u8) -> (u64, u64) {
-        Provenance::default().split(cell, bytes)
+        parts::split(cell, bytes)
     }
 
     fn join(&self, low: u64, high: u64, bytes: u8) -> u64 {
-        Provenance::default().join(low, high, bytes)
+        parts::join(low, high, bytes)
     }
 
     fn input(&self, key: u64, index: u64, dtype: Dtype) -> u64 {
@@ -1445,14 +1468,20 @@ impl Domain for Fingerprints {
     }
 
     fn draw(&self, draw: Draw, key: u64, dtype: Dtype, count: usize) -> Outcome<Vec<u64>> {
-        let terms = Provenance::default().draw(draw, key, dtype, count)?;
+        let what = match draw {
+            Draw::Uniform => 1,
+            Draw::Normal => 2,
+            Draw::Bernoulli(p) => mix(3, p.to_bits()),
+            Draw::Opaque(key) => mix(4, key),
+        };
+        let of_draw = words(mix(text("draw"), what), [key, dtype as u64]);
         let numbers = self.numbers.draw(draw, key, dtype, count)?;
         let table = &mut *self.table();
         let algebra = self.algebra(table);
-        let drawn = terms.iter().zip(&numbers).map(|(&term, &number)| Cell {
+        let drawn = (0..).zip(&numbers).map(|(i, &number)| Cell {
             number: number_of(number, dtype),
             is_lost: dtype.class() > DtypeClass::Float,
-            ..algebra.drawn(term)
+            ..algebra.drawn(mix(of_draw, i))
         });
         let drawn: Vec<Cell> = drawn.collect();
         Ok(drawn.into_iter().map(|cell| self.held(algebra.table, cell, dtype)).collect())

@@ -86,22 +86,10 @@ impl Pair<'_> {
             return None;
         }
         let is_real = level >= Numerics::Reassociation;
-        let laws = Laws {
-            reals: is_real,
-            zeros: level >= Numerics::ZeroSign,
-            signs: level >= Numerics::ZeroSign,
-            quotients: is_real,
-            functions: level >= Numerics::Contraction,
-            analysis: level >= Numerics::Contraction,
-            choices: true,
-            casts: level >= Numerics::Precision,
-            any_index: false,
-            nans: !is_real,
-        };
         let marks = self.marks();
         let mut graphs = self.before.iter().chain(self.after).map(|program| program.graph);
         let field = Arc::new(Field::new(graphs.any(turns)));
-        let mut domain = Worlds::new(Fingerprints { field, ..Fingerprints::new(laws) });
+        let mut domain = Worlds::new(Fingerprints { field, ..Fingerprints::new(Laws::of(level)) });
         let mut found = Likeness { alike: Alike::Same, points: 0, in_doubles: 0.0, in_own };
         let mut seen = Seen::default();
         // One point tells most differences, and whether there is room for any.
@@ -283,6 +271,7 @@ fn tensors<'r>(before: &'r Run, after: &'r Run) -> Option<Vec<(&'r TensorValue, 
     for (one, other) in before.ranks.iter().zip(&after.ranks).filter(|_| is_same) {
         let are_alike = one.outputs.len() == other.outputs.len()
             && one.inputs.len() == other.inputs.len()
+            && one.outputs.iter().zip(&other.outputs).all(|(a, b)| a.0 == b.0)
             && one.effects.len() == other.effects.len()
             && one.effects.iter().zip(&other.effects).all(|(a, b)| a.arguments == b.arguments);
         let outputs = one.outputs.iter().zip(&other.outputs).map(|(a, b)| (&a.1, &b.1));

@@ -77,7 +77,7 @@ fn bucketed_gathers_equal_the_originals() {
         let before = gathers(ranks);
         let (a, b) = (before.run(&Concrete::default()).unwrap(), run_per_rank(&after, &Concrete::default()));
         assert_eq!(compare(&a, &b), []);
-        let (a, b) = (before.terms(), run_per_rank(&after, &Provenance::default()));
+        let (a, b) = (before.terms(), run_per_rank(&after, &Fingerprints::in_bits()));
         assert_eq!(compare(&a, &b), []);
     }
 }
@@ -86,7 +86,7 @@ fn bucketed_gathers_equal_the_originals() {
 #[test]
 fn a_slot_of_another_rank_is_found() {
     let after = [bucketed(2, 1), bucketed(2, 0)];
-    let run = run_per_rank(&after, &Provenance::default());
+    let run = run_per_rank(&after, &Fingerprints::in_bits());
     assert_eq!(compare(&gathers(2).terms(), &run).len(), 4);
     assert!(run.hazards.iter().all(|h| h.kind == HazardKind::InputUnderOutput));
     assert_eq!(run.hazards.len(), 2);
@@ -163,7 +163,7 @@ fn buckets_of_several_dtypes_keep_every_bit() {
     let after: Vec<Sketch> = (0..4).map(|r| multidtype(4, r)).collect();
     let run = run_per_rank(&after, &Concrete::default());
     assert_eq!(compare(&before.run(&Concrete::default()).unwrap(), &run), []);
-    assert_eq!(compare(&before.terms(), &run_per_rank(&after, &Provenance::default())), []);
+    assert_eq!(compare(&before.terms(), &run_per_rank(&after, &Fingerprints::in_bits())), []);
     assert!(values(&run, 0, 1).iter().any(|x| x.abs() > 255.0), "some element has to be rounded");
 }
 
@@ -232,7 +232,7 @@ fn poison_travels_to_other_ranks() {
         s
     };
     for late in [false, true] {
-        let run = run_per_rank(&[build(0, late), build(1, late)], &Provenance::default());
+        let run = run_per_rank(&[build(0, late), build(1, late)], &Fingerprints::in_bits());
         for rank in 0..2 {
             let poison = &tensor(&run, rank, 0).poison;
             assert_eq!(poison.iter().filter(|&&p| p).count(), if late { 4 } else { 0 });

@@ -200,7 +200,7 @@ fn a_deadlock_names_the_ranks() {
     let programs: Vec<Program> =
         sketches.iter().zip(&ops).map(|(s, o)| Program::new(&s.graph, o, &s.world).unwrap()).collect();
     let failure =
-        run(&programs, &sketches[0].world, &Provenance::default(), &Options::default()).unwrap_err();
+        run(&programs, &sketches[0].world, &Fingerprints::in_bits(), &Options::default()).unwrap_err();
     assert_eq!(
         failure.to_string(),
         "ranks do not meet: ranks [0, 1] wait for collectives that others have not started"
@@ -225,7 +225,7 @@ fn a_rank_that_never_comes() {
     let programs: Vec<Program> =
         sketches.iter().zip(&ops).map(|(s, o)| Program::new(&s.graph, o, &s.world).unwrap()).collect();
     let failure =
-        run(&programs, &sketches[0].world, &Provenance::default(), &Options::default()).unwrap_err();
+        run(&programs, &sketches[0].world, &Fingerprints::in_bits(), &Options::default()).unwrap_err();
     assert_eq!(
         failure.to_string(),
         "ranks do not meet: ranks [0] wait for collectives that others have not started"
@@ -258,7 +258,7 @@ fn members_that_disagree() {
         let programs: Vec<Program> =
             sketches.iter().zip(&ops).map(|(s, o)| Program::new(&s.graph, o, &s.world).unwrap()).collect();
         let failure =
-            run(&programs, &sketches[0].world, &Provenance::default(), &Options::default()).unwrap_err();
+            run(&programs, &sketches[0].world, &Fingerprints::in_bits(), &Options::default()).unwrap_err();
         let own = "ranks do not meet: number 0 on dp is all_reduce sum of f32[2] on rank 0, and";
         assert_eq!(failure.to_string(), format!("{own} {theirs} on rank 1"));
     }

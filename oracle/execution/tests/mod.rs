@@ -196,7 +196,7 @@ impl Sketch {
     }
 
     pub fn terms(&self) -> Run {
-        self.run(&Provenance::default()).unwrap_or_else(|e| panic!("{e}"))
+        self.run(&Fingerprints::in_bits()).unwrap_or_else(|e| panic!("{e}"))
     }
 }
 

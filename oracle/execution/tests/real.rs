@@ -23,7 +23,7 @@ fn disagreements(graph: &Graph) -> Result<Vec<String>, Failure> {
     // Terms of the larger graphs take seconds without optimisation.
     let max_elements = if cfg!(debug_assertions) { 1 << 20 } else { 1 << 24 };
     let options = Options { max_elements, ..Options::default() };
-    let domain = Provenance::default();
+    let domain = Fingerprints::in_bits();
     let ranks = world.ranks.unwrap_or(1);
     let share = options.max_elements / u64::from(ranks);
     if program.recorded_elements * u128::from(ranks) > u128::from(options.max_elements) {
@@ -154,7 +154,7 @@ fn captured_graphs_equal_themselves() {
         let (ops, world) = (Ops::of(&graph), world(&graph));
         let program = Program::new(&graph, &ops, &world).unwrap();
         let go = || {
-            run(std::slice::from_ref(&program), &world, &Provenance::default(), &Options::default()).unwrap()
+            run(std::slice::from_ref(&program), &world, &Fingerprints::in_bits(), &Options::default()).unwrap()
         };
         assert_eq!(compare(&go(), &go()), [], "{}", path.display());
     }

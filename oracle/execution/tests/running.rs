@@ -24,7 +24,7 @@ fn arguments_that_do_not_fit() {
         let mut s = Sketch::new(1);
         let y = s.call("aten.relu.default", &args);
         s.output(&[y]);
-        match s.run(&Provenance::default()).unwrap_err() {
+        match s.run(&Fingerprints::in_bits()).unwrap_err() {
             Failure::Raises { node, reason: found, .. } => assert_eq!((node, found.as_str()), (y, reason)),
             other => panic!("{other}"),
         }
@@ -278,7 +278,7 @@ fn sizes_follow_from_the_inputs() {
     s.output(&[e]);
     s.give("x", 0, Dtype::I64, &[3.0]);
     assert_eq!(values(&s.numbers(), 0, 0), [1.0; 3]);
-    match s.run(&Provenance::default()).unwrap_err() {
+    match s.run(&Fingerprints::in_bits()).unwrap_err() {
         Failure::Refused { reason, .. } => assert_eq!(reason, "a size or index depends on data"),
         other => panic!("{other}"),
     }

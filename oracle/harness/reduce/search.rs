@@ -6,7 +6,7 @@ use crate::case::{self, Case, PassConfig};
 use crate::generate::intrusions;
 use crate::graph::{Graph, NodeId, Op};
 use crate::ops::Ops;
-use crate::semantics::{self, Program, Provenance};
+use crate::semantics::{self, Program, Fingerprints};
 use rustc_hash::FxHashSet;
 use std::hash::BuildHasher;
 use std::time::{Duration, Instant};
@@ -148,7 +148,7 @@ fn executes(graph: &Graph) -> bool {
     let ops = Ops::of(graph);
     let Ok(program) = Program::new(graph, &ops, &world) else { return false };
     let options = semantics::Options { max_elements: MOST_ELEMENTS, ..semantics::Options::default() };
-    semantics::run(&[program], &world, &Provenance::default(), &options).is_ok()
+    semantics::run(&[program], &world, &Fingerprints::in_bits(), &options).is_ok()
 }
 
 struct Search<'a> {

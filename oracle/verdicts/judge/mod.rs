@@ -132,7 +132,7 @@ pub enum Values {
     /// The symbolic one; and execution where the case is small enough and each rank's graph is at hand.
     #[default]
     Auto,
-    /// Execution only: concrete values and provenance.
+    /// Execution only: concrete values, and fingerprints where these do not differ.
     Execute,
     /// The symbolic one; and execution where that cannot tell.
     ProofFirst,
@@ -741,7 +741,6 @@ fn evaluators(options: &Options) -> Evaluators {
         prove: matches!(options.values, Values::Auto | Values::ProofFirst | Values::Symbolic | Values::Agree),
         execute: executes(options.values) || options.values == Values::ProofFirst,
         only_in_doubt: options.values == Values::ProofFirst,
-        both: matches!(options.values, Values::Execute | Values::Agree),
         agree: options.values == Values::Agree,
         element_limit: options.element_limit,
     }
@@ -877,7 +876,7 @@ fn judge_comparable<'a>(
         // A proof follows one program for all ranks.
         (true, asked) if befores.len() > 1 => {
             let execute = asked.execute || asked.prove;
-            Evaluators { prove: false, execute, only_in_doubt: false, both: true, ..asked }
+            Evaluators { prove: false, execute, only_in_doubt: false, ..asked }
         }
         (true, asked) => asked,
         // Nothing executes a list that is not in order: what it means is defined by its repair.

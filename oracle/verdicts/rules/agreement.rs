@@ -2,16 +2,15 @@
 //!
 //! # The statement
 //!
-//! On one case, concrete values (C), provenance (P) and symbolic values (S) may each say *equal*, *different* or
-//! *unknown*. P and S know how a value came to be, C only what it is; S says *different* of facts alone, such as a race. So
+//! On one case, concrete values (C), fingerprints (F) and symbolic values (S) may each say *equal* or *unknown*, C and S
+//! *different* too: C of numbers, S of facts alone, such as a race. So
 //!
-//! - where S says equal, C says equal; P may differ for one value (an exact cast folded into another), but finds no race,
-//!   no unwritten memory and no failure that S does not see;
-//! - where S says different, P says different, or C where P was not asked;
-//! - where P says equal, C says equal;
+//! - where S says equal, C says equal;
+//! - where F says equal, which looks at values alone, C finds no other value;
+//! - where C says equal, S finds no race, no unwritten memory and no failure;
 //! - of a partition, where structure says equal, each of the others does.
 //!
-//! Concrete values may be equal by accident where P and S differ. An answer *unknown* contradicts nothing.
+//! Concrete values may be equal by accident. An answer *unknown* contradicts nothing.
 //!
 //! # What it leaves out
 //!
@@ -40,7 +39,7 @@ pub const WAYS_AGREE: &str = "oracle/ways-agree";
 /// The rule, which is applied with `--values agree` only.
 pub(super) static CATALOGUE: &[Promise] = &[Promise {
     id: WAYS_AGREE,
-    statement: "With --values agree: concrete values, provenance, symbolic values and structure do not contradict each other about a case.",
+    statement: "With --values agree: concrete values, fingerprints, symbolic values and structure do not contradict each other about a case.",
     reason: "A contradiction is a fault of graph-oracle and of nobody else.",
 }];
 
@@ -127,42 +126,30 @@ fn does_count(what: &&ValueDifference) -> bool {
 }
 
 fn find(values: &ValueEvidence) -> Option<Contradiction> {
-    use ValueMethod::{Concrete, Provenance, Symbolic};
+    use ValueMethod::{Concrete, Fingerprints, Symbolic};
     let of = |wanted| values.results.iter().find(|(method, _)| *method == wanted).map(|(_, result)| result);
-    let is_equal = |method| matches!(of(method), Some(ValueResult::Equal(_)));
-    let differences = |method| match of(method) {
-        Some(ValueResult::Different(all)) => &all[..],
-        _ => &[],
+    let differs = |method, counts: fn(&&ValueDifference) -> bool| match of(method) {
+        Some(ValueResult::Different(all)) => all.iter().find(counts),
+        _ => None,
     };
-    let contradiction = |equal: ValueMethod, different: ValueMethod, what: Option<&ValueDifference>| {
-        what.map(|what| Contradiction::new(&equal.to_string(), &different.to_string(), what))
-    };
-    let proved = || differences(Symbolic).first();
-    if is_equal(Symbolic) {
-        let numbers = differences(Concrete).iter().find(does_count);
-        let mut terms = differences(Provenance).iter().filter(|what| what.about != About::Values);
-        return contradiction(Symbolic, Concrete, numbers)
-            .or_else(|| contradiction(Symbolic, Provenance, terms.find(does_count)))
-            .or_else(|| match is_equal(Provenance) {
-                true => contradiction(Provenance, Concrete, differences(Concrete).first()),
-                false => None,
-            });
-    }
-    if is_equal(Provenance) {
-        return contradiction(Provenance, Symbolic, proved())
-            .or_else(|| contradiction(Provenance, Concrete, differences(Concrete).first()));
-    }
-    match of(Provenance).is_none() && is_equal(Concrete) {
-        true => contradiction(Concrete, Symbolic, proved()),
-        false => None,
-    }
+    let all: [(_, _, fn(&&ValueDifference) -> bool); 3] = [
+        (Symbolic, Concrete, does_count),
+        (Fingerprints, Concrete, |what| what.about == About::Values),
+        (Concrete, Symbolic, |what| what.about == About::Execution),
+    ];
+    all.into_iter().filter(|(equal, ..)| matches!(of(*equal), Some(ValueResult::Equal(_)))).find_map(
+        |(equal, different, counts)| {
+            let what = differs(different, counts)?;
+            Some(Contradiction::new(&equal.to_string(), &different.to_string(), what))
+        },
+    )
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::rules::Code;
-    use ValueMethod::{Concrete, Provenance, Symbolic};
+    use ValueMethod::{Concrete, Fingerprints, Symbolic};
 
     fn equal() -> ValueResult {
         ValueResult::Equal(String::new())
@@ -194,32 +181,14 @@ mod tests {
     #[test]
     fn answers_that_fit_and_answers_that_do_not() {
         let unknown = || ValueResult::Unknown(Code::NotFollowed.because(""));
-        assert!(!contradict(vec![(Symbolic, equal()), (Concrete, equal()), (Provenance, equal())]));
-        assert!(!contradict(vec![
-            (Symbolic, different(false)),
-            (Concrete, equal()),
-            (Provenance, different(false))
-        ]));
-        assert!(!contradict(vec![(Symbolic, equal()), (Concrete, equal()), (Provenance, different(false))]));
-        assert!(!contradict(vec![
-            (Symbolic, unknown()),
-            (Concrete, different(false)),
-            (Provenance, different(false))
-        ]));
-        assert!(!contradict(vec![
-            (Symbolic, different(false)),
-            (Concrete, equal()),
-            (Provenance, unknown())
-        ]));
-        assert!(contradict(vec![
-            (Symbolic, equal()),
-            (Concrete, different(false)),
-            (Provenance, different(false))
-        ]));
-        assert!(contradict(vec![(Symbolic, equal()), (Concrete, equal()), (Provenance, different(true))]));
-        assert!(contradict(vec![(Symbolic, different(false)), (Concrete, equal()), (Provenance, equal())]));
-        assert!(contradict(vec![(Symbolic, different(false)), (Concrete, equal())]));
-        assert!(contradict(vec![(Symbolic, unknown()), (Concrete, different(false)), (Provenance, equal())]));
+        assert!(!contradict(vec![(Symbolic, equal()), (Concrete, equal()), (Fingerprints, equal())]));
+        assert!(!contradict(vec![(Symbolic, different(false)), (Concrete, equal())]));
+        assert!(!contradict(vec![(Symbolic, unknown()), (Concrete, different(false))]));
+        assert!(contradict(vec![(Symbolic, equal()), (Concrete, different(false))]));
+        assert!(contradict(vec![(Symbolic, equal()), (Concrete, different(true))]));
+        assert!(contradict(vec![(Symbolic, different(true)), (Concrete, equal())]));
+        assert!(!contradict(vec![(Concrete, different(true)), (Fingerprints, equal())]));
+        assert!(contradict(vec![(Symbolic, unknown()), (Concrete, different(false)), (Fingerprints, equal())]));
     }
 
     #[test]
@@ -227,6 +196,5 @@ mod tests {
         let results = |about_what| vec![(Symbolic, equal()), (Concrete, about(about_what))];
         assert!(contradict(results(About::Arguments)));
         assert!(!contradict(results(About::OtherRank)));
-        assert!(contradict(vec![(Provenance, equal()), (Concrete, about(About::Arguments))]));
     }
 }

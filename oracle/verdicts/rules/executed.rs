@@ -1,4 +1,4 @@
-//! Values by execution: both graphs run on every rank, with numbers and, where numbers cannot tell, with terms.
+//! Values by execution: both graphs run on every rank, with numbers and, where nothing is proved, as fingerprints.
 //! What an equality of numbers is worth is said in [`semantics`]`::trials`.
 
 use super::cause::Parted;
@@ -15,6 +15,7 @@ use crate::semantics::{
     self, Alike, Answers, Aspect, Bounds, Concrete, Difference, Failure, Hazard, HazardKind, Likeness,
     Numerics, Open, Options, Pair, Place, Program, Question, Run, Stopped,
 };
+use crate::words;
 use std::collections::BTreeMap;
 use std::mem::{Discriminant, discriminant};
 
@@ -126,25 +127,26 @@ pub(super) fn execute(evidence: &Evidence, limit: u64, question: Question) -> Fo
     let options = options(evidence, limit);
     let Prepared { before, after, world } = &prepared;
     let pair = Pair { before, after, world, options: &options };
-    let answers = pair.ask(question);
-    let numbers = prepared.answer(evidence, &answers, &answers.numbers);
-    let name = |place: &Place| subject([evidence.after.graph, evidence.before.graph], place).0;
-    let doubt = answers.doubt(name).filter(|_| matches!(numbers, ValueResult::Equal(_)));
-    let mut results =
-        vec![(ValueMethod::Concrete, doubt.map_or(numbers, |open| ValueResult::Unknown(open.into())))];
-    if let Some(runs) = &answers.terms {
-        let mut terms = prepared.answer(evidence, &answers, runs);
-        // What terms say of races, unwritten memory and failures stands.
-        if !question.agree {
-            terms.excuse_values(
-                Code::ProvenanceDiffers.because("provenance differs, as it may for equal values"),
-            );
+    let mut answers = pair.ask(question);
+    let mut numbers = prepared.answer(evidence, &answers);
+    let mut results = Vec::new();
+    if question.open && (question.agree || !matches!(numbers, ValueResult::Different(_))) {
+        let reserved = pair.reserved(&answers.numbers);
+        let same = if reserved.is_some() { None } else { same_in_bits(evidence, limit) };
+        if same.is_none() && !question.agree && answers.are_equal() {
+            pair.search(&mut answers, question);
+            numbers = match (prepared.answer(evidence, &answers), reserved) {
+                (ValueResult::Equal(_), Some(open)) => ValueResult::Unknown(open.into()),
+                (ValueResult::Equal(what), None) => {
+                    let why = format!("{what}, and no law is known by which they are so everywhere");
+                    ValueResult::Unknown(Code::TrialsNoProof.because(why))
+                }
+                (numbers, _) => numbers,
+            };
         }
-        if let (ValueResult::Equal(_), Some(why)) = (&terms, &answers.reserved) {
-            terms = ValueResult::Unknown(why.clone().into());
-        }
-        results.push((ValueMethod::Provenance, terms));
+        results.extend(same.map(|words| (ValueMethod::Fingerprints, ValueResult::Equal(words))));
     }
+    results.insert(0, (ValueMethod::Concrete, numbers));
     if !question.agree
         && let Some(operator) = recorded_on_one_side(evidence)
     {
@@ -301,7 +303,7 @@ pub(super) fn differences_by_definitions(evidence: &Evidence, limit: u64) -> Opt
     if allowed.numerics >= Numerics::Reassociation && !is_apart(&written, limit) {
         return None;
     }
-    let mut found = values_of(prepared.answer(&written, &answers, &answers.numbers))?;
+    let mut found = values_of(prepared.answer(&written, &answers))?;
     // A call that a definition makes has no name in the graphs that were given.
     let is_given = |cause: &ValueDifference| {
         cause.nodes.iter().all(|name| {
@@ -327,6 +329,13 @@ fn values_of(result: ValueResult) -> Option<Vec<ValueDifference>> {
     let ValueResult::Different(mut found) = result else { return None };
     found.retain(|difference| difference.about == About::Values);
     (!found.is_empty()).then_some(found)
+}
+
+/// That both graphs are the same bit for bit, in words, where fingerprints say so.
+fn same_in_bits(evidence: &Evidence, limit: u64) -> Option<String> {
+    let (found, reserved) = likeness(evidence, limit, Numerics::Exact, Asked::Answer)?;
+    (found.alike == Alike::Same && reserved.is_none())
+        .then(|| format!("the same bit for bit, at {}", words::count(found.points as usize, "point")))
 }
 
 /// What executions find where sizes are symbolic and these have other values than their hints: differences, and nothing
@@ -549,14 +558,9 @@ impl<'e> Prepared<'e> {
         Ok(Prepared { before, after, world })
     }
 
-    fn answer(
-        &self,
-        evidence: &Evidence,
-        answers: &Answers,
-        runs: &Result<(Run, Run), Stopped>,
-    ) -> ValueResult {
+    fn answer(&self, evidence: &Evidence, answers: &Answers) -> ValueResult {
         let after_of = |rank: u32| graph_on(evidence, rank);
-        let (before, after) = match runs {
+        let (before, after) = match &answers.numbers {
             Ok(runs) => runs,
             Err(Stopped::Before(failure)) => {
                 let why =
@@ -568,7 +572,7 @@ impl<'e> Prepared<'e> {
         let mut differences: Vec<ValueDifference> = new_hazards(evidence, before, after);
         // One difference for each place, on the first rank that shows it.
         let mut places: Vec<(&Difference, usize)> = Vec::new();
-        let (all, excused) = answers.counted(before.domain, semantics::compare(before, after));
+        let (all, excused) = answers.counted(semantics::compare(before, after));
         if let (Some(why), true) = (excused, all.is_empty() && differences.is_empty()) {
             return ValueResult::Unknown(why.into());
         }

@@ -13,7 +13,7 @@ use super::{AnalyzedGraph, Checked, Code, Evidence, Finding, Reason, Stage};
 use crate::analysis::GroupName;
 use crate::graph::{Editor, Graph, NodeId, Value, World};
 use crate::ops::Collective;
-use crate::semantics::{Alike, Question};
+use crate::semantics::{Alike, Numerics, Question};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -157,7 +157,8 @@ pub(super) fn depends_on_layout(evidence: &Evidence, limit: u64, question: Quest
         let results = executed::execute(&at, limit, question).results;
         let alike = || executed::likeness(&at, limit, level, Asked::Answer).map(|(found, _)| found.alike);
         let is_apart = results.iter().any(is_different);
-        let is_same = results.iter().any(is_equal) || alike() == Some(Alike::Same);
+        let is_same =
+            results.iter().any(is_equal) || level > Numerics::Exact && alike() == Some(Alike::Same);
         Some(if was_equal { is_apart && !is_same } else { is_same })
     };
     let worlds = evidence.before.graph.world.other_layouts();

@@ -52,8 +52,6 @@ codes! {
         "A graph does not run to its end, and that is no fault of the pass.";
     NotFollowed "values/not-followed"
         "The symbolic evaluator does not follow a value.";
-    ProvenanceDiffers "values/provenance-differs"
-        "Provenance differs, as it may for equal values.";
     BodiesDiffer "values/bodies-differ"
         "Bodies of a higher-order operator differ, and are not known to do the same.";
     ViewByRecord "values/view-by-its-record"
@@ -66,14 +64,8 @@ codes! {
         "One graph calls an operator of which nothing is known more often.";
     UnwrittenMemory "values/unwritten-memory"
         "Results hold memory that nobody is known to have written.";
-    InputsDoNotMatter "values/inputs-do-not-matter"
-        "Elements are the same in all trials whatever the inputs are, or not finite, so that their equality says nothing.";
-    ExtremesDiffer "values/extremes-differ"
-        "Values are equal in all trials but for tiny or huge inputs.";
-    TrialsNoEvidence "values/trials-are-no-evidence"
-        "Values are equal in all trials, and an operator may act where no trial came.";
     TrialsNoProof "values/trials-are-no-proof"
-        "Values are equal in all trials, and the same sums and products may be rounded or overflow otherwise.";
+        "Values are equal in all trials, and no law is known by which they are equal everywhere.";
     Rounding "values/rounding"
         "Values differ by roundings alone.";
     Approximate "values/approximate"
@@ -240,10 +232,6 @@ impl From<OpenKind> for Code {
             OpenKind::ViewByRecord => Code::ViewByRecord,
             OpenKind::UnknownWrite => Code::UnknownWrite,
             OpenKind::UnwrittenMemory => Code::UnwrittenMemory,
-            OpenKind::Unmoved => Code::InputsDoNotMatter,
-            OpenKind::Ends => Code::ExtremesDiffer,
-            OpenKind::NoEvidence => Code::TrialsNoEvidence,
-            OpenKind::NoProof => Code::TrialsNoProof,
             OpenKind::Rounding => Code::Rounding,
             OpenKind::Drawn => Code::DrawnOperators,
         }
@@ -311,11 +299,10 @@ impl Reason {
     }
 
     /// What several evaluators lack, as one reason. The last one is asked where those before it cannot tell, so the
-    /// code is its; that provenance differs is said beside others.
+    /// code is its.
     pub fn joined(all: &[Reason]) -> Reason {
-        let last = all.iter().rev().find(|reason| reason.code != Code::ProvenanceDiffers).or(all.last());
         let messages: Vec<&str> = all.iter().map(|reason| reason.message.as_str()).collect();
-        last.map_or(Code::NotCompared, |reason| reason.code).because(messages.join("; "))
+        all.last().map_or(Code::NotCompared, |reason| reason.code).because(messages.join("; "))
     }
 }
 
@@ -367,9 +354,7 @@ mod tests {
     #[test]
     fn of_several_evaluators_the_last_one_counts() {
         let [symbolic, concrete] = [Code::NotFollowed.because("a"), Code::TooLarge.because("b")];
-        let provenance = Code::ProvenanceDiffers.because("c");
-        let joined = Reason::joined(&[symbolic, concrete, provenance.clone()]);
-        assert_eq!((joined.code, joined.message.as_str()), (Code::TooLarge, "a; b; c"));
-        assert_eq!(Reason::joined(&[provenance]).code, Code::ProvenanceDiffers);
+        let joined = Reason::joined(&[symbolic, concrete]);
+        assert_eq!((joined.code, joined.message.as_str()), (Code::TooLarge, "a; b"));
     }
 }

@@ -1,6 +1,6 @@
 //! `rewrite/values`: what both graphs compute, by whichever evaluators apply.
 //!
-//! There are three (see [`semantics`](crate::semantics)): concrete values and provenance, executed on every rank, and
+//! There are three (see [`semantics`](crate::semantics)): concrete values and fingerprints, executed on every rank, and
 //! symbolic values. A proof acquits: equal terms are equal. A run convicts: inputs for which both graphs differ. Terms
 //! that differ convict nobody; where the runs part, they say where what is there comes from ([`cause`](super::cause)). What
 //! each of them finds of races, unwritten memory and graphs that do not run is a fact of structure, and convicts by itself.
@@ -32,8 +32,8 @@ use std::fmt;
 pub enum ValueMethod {
     /// Numbers, executed on every rank.
     Concrete,
-    /// Where each element comes from, executed on every rank.
-    Provenance,
+    /// What each element is by the laws of a level, executed on every rank.
+    Fingerprints,
     /// Proved symbolically, at full size.
     Symbolic,
 }
@@ -42,7 +42,7 @@ impl fmt::Display for ValueMethod {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             ValueMethod::Concrete => "concrete values",
-            ValueMethod::Provenance => "provenance",
+            ValueMethod::Fingerprints => "fingerprints",
             ValueMethod::Symbolic => "symbolic values",
         })
     }
@@ -237,7 +237,7 @@ impl ValueEvidence {
             let open = !is_equal(first) || !others.iter().all(is_equal);
             let numerics = first.policies.allowed.numerics;
             let to_the_bit = first.policies.any_rewrite && !evaluators.agree && numerics == Numerics::Exact;
-            let question = Question { open, both: evaluators.both, agree: evaluators.agree, to_the_bit };
+            let question = Question { open, agree: evaluators.agree, to_the_bit };
             let of_all: Vec<&Evidence> = std::iter::once(&*first).chain(others.iter()).collect();
             let limit = evaluators.element_limit;
             let mut found = executed::execute(first, limit, question);
@@ -383,20 +383,17 @@ impl Evidence<'_> {
         let is_equal =
             !open || values.of_execution().any(|(_, result)| matches!(result, ValueResult::Equal(_)));
         let is_denied = values.of_execution().any(|(_, result)| is_different(result));
-        if allowed.numerics < Numerics::Reassociation
+        if allowed.numerics == Numerics::ZeroSign
             && !is_equal
-            && (!is_denied || allowed.numerics == Numerics::ZeroSign)
             && let Some((found, reserved)) = executed::likeness(self, limit, allowed.numerics, Asked::Answer)
         {
-            let is_exact = allowed.numerics == Numerics::Exact;
             let is_known = reserved.is_none() && found.alike == Alike::Same;
             if is_known || is_denied {
-                let level = if is_exact { "bit for bit" } else { "but for signs of zeros" };
-                let excuse = Code::Rounding.because(format!("values are the same {level}"));
+                let excuse = Code::Rounding.because("values are the same but for signs of zeros");
                 self.values.excuse(&excuse);
                 if is_known {
-                    let words = format!("the same {level}, by fingerprints at {} points", found.points);
-                    self.values.results.push((ValueMethod::Concrete, ValueResult::Equal(words)));
+                    let words = format!("the same but for signs of zeros, at {} points", found.points);
+                    self.values.results.push((ValueMethod::Fingerprints, ValueResult::Equal(words)));
                 }
                 return Some(excuse);
             }
@@ -427,7 +424,7 @@ impl Evidence<'_> {
         };
         let points = found.points;
         let by_fingerprints = format!(
-            "the same {}, by fingerprints at {points} points, where nothing overflows and constants are what they are \
+            "the same {}, at {points} points, where nothing overflows and constants are what they are \
              recognised as",
             if level == Numerics::Reassociation { "sums, products and quotients" } else { "real functions" }
         );
@@ -477,7 +474,7 @@ impl Evidence<'_> {
         let excuse = code.because("values differ, by no more than is allowed");
         self.values.excuse(&excuse);
         self.values.results.push((
-            ValueMethod::Concrete,
+            ValueMethod::Fingerprints,
             match is_known {
                 true => ValueResult::Equal(words),
                 false => ValueResult::Unknown(code.because(words)),
@@ -680,8 +677,6 @@ pub struct Evaluators {
     pub execute: bool,
     /// Execution only where the proof cannot tell.
     pub only_in_doubt: bool,
-    /// Concrete values and provenance, rather than provenance only where concrete values cannot tell.
-    pub both: bool,
     /// Whether each answer is wanted as it is, so that they can be held against each other.
     pub agree: bool,
     /// The most elements that execution may touch, over all ranks.

@@ -11,7 +11,7 @@ use crate::judge::{Options, Values, Verdict};
 use crate::ops::{Kind, Ops, shape};
 use crate::rules::partition::PartitionConfig;
 use crate::scale::scaled;
-use crate::semantics::{self, Program, Provenance};
+use crate::semantics::{self, Program, Fingerprints};
 
 fn faults(graph: &Graph) -> Vec<String> {
     let (ops, edges) = (Ops::of(graph), Edges::new(graph));
@@ -40,7 +40,7 @@ fn cases_are_valid_and_run() {
         let ops = Ops::of(&case.graph);
         let program = Program::new(&case.graph, &ops, &case.graph.world).unwrap();
         let options = semantics::Options::default();
-        let run = semantics::run(&[program], &case.graph.world, &Provenance::default(), &options);
+        let run = semantics::run(&[program], &case.graph.world, &Fingerprints::in_bits(), &options);
         let run = run.unwrap_or_else(|failure| panic!("case {index}: {failure}\n{case}"));
         assert!(run.hazards.is_empty(), "case {index}: {:?}\n{case}", run.hazards);
         PartitionConfig::from_pass(case.pass.as_ref().unwrap()).unwrap();

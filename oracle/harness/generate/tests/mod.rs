@@ -8,7 +8,7 @@ use crate::analysis::topological::violations;
 use crate::analysis::validate::validate;
 use crate::analysis::{Collectives, Edges, Storages, storages::Mode};
 use crate::ops::{Collective, Ops, shape};
-use crate::semantics::{self, Concrete, Failure, Leaf, Program, Provenance};
+use crate::semantics::{self, Concrete, Failure, Leaf, Program, Fingerprints};
 
 fn case(seed: u64, index: u64) -> Generated {
     super::case(&Config::default(), seed, index)
@@ -61,7 +61,7 @@ pub(super) fn execution_faults(graph: &Graph) -> Vec<String> {
     let programs = std::slice::from_ref(&program);
     let options = semantics::Options { max_elements: 1 << 20, ..semantics::Options::default() };
     let run = match semantics::run(programs, &world, &Concrete::default(), &options) {
-        Err(Failure::Refused { .. }) => semantics::run(programs, &world, &Provenance::default(), &options),
+        Err(Failure::Refused { .. }) => semantics::run(programs, &world, &Fingerprints::in_bits(), &options),
         other => other,
     };
     let run = match run {
@@ -99,7 +99,7 @@ fn other_orders_mean_the_same() {
         let run = |graph: &Graph| {
             let (ops, world) = (Ops::of(graph), graph.world.clone());
             let program = Program::new(graph, &ops, &world).unwrap();
-            semantics::run(&[program], &world, &Provenance::default(), &semantics::Options::default())
+            semantics::run(&[program], &world, &Fingerprints::in_bits(), &semantics::Options::default())
                 .unwrap()
         };
         let differences = semantics::compare(&run(graph), &run(&other));

@@ -4,7 +4,7 @@ use super::pytorch::joints;
 use super::recorded::read;
 use super::*;
 use crate::ops::Ops;
-use crate::semantics::{self, Failure, Options, Program, Provenance, Run as Execution};
+use crate::semantics::{self, Failure, Options, Program, Fingerprints, Run as Execution};
 use std::collections::BTreeSet;
 
 fn execute(graph: &Graph) -> Result<Execution, Failure> {
@@ -12,7 +12,7 @@ fn execute(graph: &Graph) -> Result<Execution, Failure> {
     let world = graph.world.assume_mesh().unwrap();
     let program = Program::new(graph, &ops, &world)?;
     let options = Options { max_elements: 1 << 20, ..Options::default() };
-    semantics::run(&[program], &world, &Provenance::default(), &options)
+    semantics::run(&[program], &world, &Fingerprints::in_bits(), &options)
 }
 
 /// A stream of numbers.
