@@ -5,6 +5,7 @@
 //! in one field stay equal there, whatever is computed of both.
 
 use super::super::hash::{mix, text, words};
+use super::bits::Word;
 use super::constant::{Constant, exact, recognised};
 use super::field::{self, Field, R};
 use crate::graph::{Dtype, DtypeClass, NodeId};
@@ -143,6 +144,10 @@ pub(super) struct Table {
     none: FxHashMap<u64, Cell>,
     /// What an element in bits is by the laws, where that is not the same.
     pub(super) own_of: FxHashMap<u64, u64>,
+    /// What the bits of integers are.
+    pub(super) words: FxHashMap<(u64, Dtype), Word>,
+    /// The conditions of which integers are how many hold.
+    pub(super) counts: FxHashMap<u64, Vec<Cell>>,
     /// What integers are that were computed and wrapped.
     pub(super) unwrapped: FxHashMap<u64, Cell>,
     /// The least value of an index, and the first that is too large, or the graph raises; by side.
@@ -862,6 +867,13 @@ impl Algebra<'_> {
         conditions.len()
     }
 
+    /// Whether a value is 1 or 0 by some conditions.
+    pub(super) fn is_condition(&self, cell: &Cell) -> bool {
+        let is_decided = |cell: &Cell| cell.known_integer().is_some_and(|n| n == 0 || n == 1);
+        let choices = self.table.choices.get(&cell.key());
+        is_decided(cell) || choices.is_some_and(|choices| choices.leaves.iter().all(is_decided))
+    }
+
     /// What a value is chosen among, where it is.
     pub(super) fn leaves(&mut self, a: &Cell) -> Option<Vec<u64>> {
         let leaves = self.table.choices.get(&a.key())?.leaves.clone();
@@ -894,6 +906,11 @@ impl Algebra<'_> {
         condition
     }
 
+    /// What an element in bits is by the laws.
+    pub(super) fn real(&self, a: &Cell) -> Cell {
+        self.table.own_of.get(&a.key()).and_then(|&own| self.table.get(own)).unwrap_or(*a)
+    }
+
     /// The conditions by which two values that are numbers are compared: whether they are equal, and else whether the first
     /// is less.
     pub(super) fn comparison(&mut self, dtype: Dtype, a: Cell, b: Cell) -> [Cell; 2] {
@@ -902,10 +919,7 @@ impl Algebra<'_> {
         if one.is(&other) {
             return [self.integer(1), self.integer(0)];
         }
-        let own = |cell: Cell| {
-            self.table.own_of.get(&cell.key()).and_then(|&own| self.table.get(own)).unwrap_or(cell)
-        };
-        let pair = [own(a), own(b)];
+        let pair = [self.real(&a), self.real(&b)];
         for (of, number, is_turned) in [(&one, &other, false), (&other, &one, true)] {
             if let Some(known) = number.known_integer()
                 && let Some(conditions) = self.place(of, known, is_turned)

@@ -41,6 +41,7 @@
 //!
 //! Nothing is said of decisions whose arguments are rounded otherwise ([`worlds`]): they are other conditions.
 
+mod bits;
 mod cell;
 mod constant;
 mod field;
@@ -191,9 +192,12 @@ fn number_of(cell: u64, dtype: Dtype) -> f64 {
     }
 }
 
-/// Integers that are computed wrap around.
-fn unbounded(cell: Cell) -> Cell {
-    Cell { low: f64::NEG_INFINITY, high: f64::INFINITY, is_not_zero: false, ..cell }
+/// Integers that are computed wrap around, unless their dtype holds them.
+fn in_range(cell: Cell, dtype: Dtype) -> Cell {
+    match bits::holds(dtype, &cell) {
+        true => cell,
+        false => Cell { low: f64::NEG_INFINITY, high: f64::INFINITY, is_not_zero: false, ..cell },
+    }
 }
 
 /// A number as a cell of numbers.
@@ -231,6 +235,12 @@ fn is_exact(from: Dtype, to: Dtype) -> bool {
             _ => false,
         },
     }
+}
+
+/// Whether a dtype holds whatever lies between the bounds of an integer.
+fn holds(dtype: Dtype, cell: &Cell) -> bool {
+    let held = 2f64.powi(dtype.precision().0 as i32);
+    if is_float(dtype) { cell.low >= -held && cell.high <= held } else { bits::holds(dtype, cell) }
 }
 
 /// Whether a function of integers wraps as they do: the same whether they wrap before it or after it.
@@ -366,6 +376,9 @@ impl Fingerprints {
                 return self.held(table, Cell { number, is_lost: cell.is_lost, ..chosen }, to);
             }
         }
+        if from.class() == DtypeClass::Int && holds(to, &cell) {
+            return self.held(table, cell, to);
+        }
         let algebra = self.algebra(table);
         let number = self.cast_number(cell.number, from, to);
         if cell.known_integer().is_some_and(|known| number == known as f64) {
@@ -489,6 +502,9 @@ impl Fingerprints {
                 return self.compared(algebra, Binary::Eq, dtype, a, zero);
             }
             Unary::BitwiseNot if dtype.class() == DtypeClass::Int && laws.choices => {
+                if algebra.table.exact.contains(&(a.key(), dtype)) {
+                    return algebra.bitwise(dtype, [a, a], |a, _| !a);
+                }
                 algebra.neg(algebra.add(a, one))
             }
             Unary::Neg if is_float(dtype) => algebra.negated(a),
@@ -500,6 +516,17 @@ impl Fingerprints {
             Unary::Relu if laws.choices && is_float(dtype) => {
                 let zero = algebra.integer(0);
                 return self.clamped(algebra, true, dtype, a, zero);
+            }
+            // The magnitude of the least integer wraps to itself.
+            Unary::Abs if dtype.class() == DtypeClass::Int && laws.choices => {
+                if matches!(dtype, Dtype::U8 | Dtype::U16 | Dtype::U32 | Dtype::U64) {
+                    return Some(a);
+                }
+                let other = algebra.neg(a);
+                let key = algebra.table.keep(other);
+                let key = self.rounded_once(algebra.table, key, dtype, dtype);
+                let other = algebra.cell(key);
+                algebra.extreme(true, false, &[a, other])
             }
             Unary::Abs if are_sets => algebra.abs(is_real, a),
             // What is asked is not known, whatever the premises are.
@@ -619,6 +646,11 @@ impl Fingerprints {
             }
             Binary::Eq if is_bool => return algebra.logic(&[a, b], |of| of[0] == of[1]),
             _ if is_bool => return None,
+            Binary::Remainder | Binary::Fmod | Binary::FloorDivide | Binary::Div
+                if dtype.class() == DtypeClass::Int && laws.choices =>
+            {
+                return self.divided(algebra, (op, rounding), dtype, a, b);
+            }
             Binary::Maximum | Binary::Minimum if a.is(&b) => a,
             Binary::Maximum | Binary::ClampMin if are_sets => algebra.extreme(true, is_real, &[a, b]),
             Binary::Minimum | Binary::ClampMax if are_sets => algebra.extreme(false, is_real, &[a, b]),
@@ -676,10 +708,75 @@ impl Fingerprints {
                 return self.power(algebra, a, number?);
             }
             Binary::BitwiseAnd | Binary::BitwiseOr | Binary::BitwiseXor if laws.choices => {
-                algebra.unordered(words(text("bits"), [op as u64, dtype as u64]), &[a, b])
+                let bits = algebra.bitwise(dtype, [a, b], |a, b| match op {
+                    Binary::BitwiseAnd => a & b,
+                    Binary::BitwiseOr => a | b,
+                    _ => a ^ b,
+                });
+                let drawn = || algebra.unordered(words(text("bits"), [op as u64, dtype as u64]), &[a, b]);
+                bits.unwrap_or_else(drawn)
             }
             _ => return None,
         })
+    }
+
+    /// A quotient of integers by a number, or what remains of it.
+    fn divided(
+        &self,
+        algebra: &mut Algebra,
+        (op, rounding): (Binary, Rounding),
+        dtype: Dtype,
+        a: Cell,
+        b: Cell,
+    ) -> Option<Cell> {
+        let divisor = u64::try_from(b.known_integer()?).ok().filter(|divisor| *divisor > 0)?;
+        let is_rest = matches!(op, Binary::Remainder | Binary::Fmod);
+        let is_down = match op {
+            Binary::Remainder | Binary::FloorDivide => true,
+            Binary::Fmod => a.low >= 0.0,
+            _ if rounding == Rounding::True => return None,
+            _ => a.low >= 0.0 || matches!(rounding, Rounding::Floor | Rounding::FloorSteps),
+        };
+        if is_down && divisor.is_power_of_two() {
+            return match is_rest {
+                true => algebra.bitwise(dtype, [a, algebra.integer((divisor - 1).into())], |a, b| a & b),
+                false => Some(algebra.shifted_right(dtype, a, divisor.trailing_zeros())),
+            };
+        }
+        let most = divisor as f64 - 1.0;
+        let rest = match is_down {
+            true if a.low >= 0.0 && a.high <= most => a,
+            true => {
+                Cell { low: 0.0, high: most, ..algebra.opaque(words(text("remainder"), [divisor]), &[a]) }
+            }
+            false => Cell { low: -most, high: most, ..algebra.opaque(words(text("rest"), [divisor]), &[a]) },
+        };
+        let cell = if is_rest { rest } else { algebra.over(algebra.add(a, algebra.neg(rest)), divisor)? };
+        let key = algebra.table.keep(cell);
+        algebra.table.exact.insert((key, dtype));
+        Some(cell)
+    }
+
+    /// A comparison of how many of some conditions hold with a number.
+    fn counted(
+        &self,
+        algebra: &mut Algebra,
+        conditions: &[Cell],
+        number: i64,
+        holds: impl Fn(Option<Ordering>) -> bool,
+    ) -> Option<Cell> {
+        let count = conditions.len();
+        let of = |n: usize| holds(Some((n as i64).cmp(&number)));
+        let not = |algebra: &mut Algebra, of: Cell| algebra.logic(&[of], |of| !of[0]);
+        if count > 1 && (2..=count).all(|n| of(n) == of(1)) && of(0) != of(1) {
+            let any = algebra.any(conditions);
+            return if of(1) { Some(any) } else { not(algebra, any) };
+        }
+        if count > 1 && (1..count).all(|n| of(n) == of(0)) && of(count) != of(0) {
+            let all = folded_conditions(algebra, Reduce::All, conditions);
+            return if of(count) { Some(all) } else { not(algebra, all) };
+        }
+        algebra.logic(conditions, |holding| of(holding.iter().filter(|holds| **holds).count()))
     }
 
     /// A comparison. Unless one of both is no number, they are equal, or one of them is less: so a comparison is a function
@@ -702,6 +799,37 @@ impl Fingerprints {
         let (no, yes) = (algebra.integer(0), algebra.integer(1));
         if let Some((x, y)) = a.known().zip(b.known()) {
             return Some(if holds(x.partial_cmp(&y)) { yes } else { no });
+        }
+        if !rounds(dtype) {
+            let outcome = match () {
+                _ if a.high < b.low => Some(Ordering::Less),
+                _ if a.low > b.high => Some(Ordering::Greater),
+                _ => None,
+            };
+            if outcome.is_some() {
+                return Some(if holds(outcome) { yes } else { no });
+            }
+            let is_decided = algebra.is_condition(&a) && b.known_integer().is_some();
+            let chosen = |algebra: &mut Algebra, of: &[Cell]| {
+                let outcome = of[0].known().zip(b.known()).and_then(|(x, y)| x.partial_cmp(&y));
+                algebra.integer(holds(outcome).into())
+            };
+            if let Some(compared) = is_decided.then(|| algebra.by_choice(&[a], &[], chosen)).flatten() {
+                return Some(compared);
+            }
+            let counted = algebra.table.counts.get(&a.key()).cloned().zip(b.known_integer());
+            if let Some(compared) =
+                counted.and_then(|(conditions, number)| self.counted(algebra, &conditions, number, holds))
+            {
+                return Some(compared);
+            }
+        }
+        // A sign that bounds leave no choice is the same in bits, where nothing is too small for them.
+        let real = algebra.real(&a);
+        let is_sign = rounds(dtype) && !self.laws.nans && b.known() == Some(0.0);
+        if is_sign && real.is_not_zero && (real.low >= 0.0 || real.high <= 0.0) {
+            let outcome = if real.low >= 0.0 { Ordering::Greater } else { Ordering::Less };
+            return Some(if holds(Some(outcome)) { yes } else { no });
         }
         let may_be_none = self.laws.nans || a.is(&b);
         let none = [a, b].map(|cell| self.none(algebra, may_be_none, dtype, cell));
@@ -971,8 +1099,11 @@ impl Fingerprints {
             }
             Reduce::Prod => run.iter().fold(algebra.integer(1), |product, &cell| algebra.mul(product, cell)),
             _ if run.len() == 1 => run[0],
-            Reduce::Amax if dtype == Dtype::Bool => folded_conditions(algebra, Reduce::Any, run),
-            Reduce::Amin if dtype == Dtype::Bool => folded_conditions(algebra, Reduce::All, run),
+            Reduce::Amax | Reduce::Amin
+                if !rounds(dtype) && run.iter().all(|cell| algebra.is_condition(cell)) =>
+            {
+                folded_conditions(algebra, if op == Reduce::Amax { Reduce::Any } else { Reduce::All }, run)
+            }
             Reduce::Amax | Reduce::Amin if laws.have_sets(dtype) => {
                 let cell = algebra.extreme(op == Reduce::Amax, laws.reals && is_float(dtype), run);
                 return self.chosen(algebra, cell, number, run);
@@ -1031,7 +1162,11 @@ impl Domain for Fingerprints {
             Some(_) if !is_wide => algebra.float(number, dtype != Dtype::F64),
             _ => algebra.drawn(hash),
         };
-        let (low, high) = if dtype == Dtype::Bool { (0.0, 1.0) } else { (cell.low, cell.high) };
+        let (low, high) = match bits::range(dtype) {
+            _ if dtype == Dtype::Bool => (0.0, 1.0),
+            Some(range) if cell.known_integer().is_none() => range,
+            _ => (cell.low, cell.high),
+        };
         let is_lost = dtype.class() > DtypeClass::Float;
         self.held(table, Cell { number, low, high, is_lost, is_constant: false, ..cell }, dtype)
     }
@@ -1260,8 +1395,6 @@ impl Domain for Fingerprints {
                     | Pointwise::Unary(Unary::Relu | Unary::Abs, _)
                     | Pointwise::Binary(Maximum | Minimum | ClampMin | ClampMax | ThresholdBackward, ..)
             );
-            let is_abs = matches!(function, Pointwise::Unary(Unary::Abs, _));
-            let wraps = out.class() == DtypeClass::Int && (is_abs || !is_choice);
             // A function of what is chosen is chosen among what it gives.
             let pulls = self.laws.are_bits()
                 && function != Pointwise::Where
@@ -1304,11 +1437,13 @@ impl Domain for Fingerprints {
                     algebra.integer(number as i128)
                 }
                 Dtype::Bool => Cell { low: 0.0, high: 1.0, ..cell },
-                _ if wraps => unbounded(cell),
-                _ => cell,
+                _ if out.class() != DtypeClass::Int || is_choice => cell,
+                _ if algebra.table.exact.contains(&(cell.key(), out)) => cell,
+                _ => in_range(cell, out),
             };
             let key = algebra.table.keep(cell);
-            let is_held = is_choice && are_exact && !wraps
+            let is_held = is_choice && are_exact
+                || out.class() == DtypeClass::Int && bits::holds(out, &cell)
                 || !is_computed
                 || out == Dtype::Bool
                 || self.laws.are_bits() && rounds(out) && !(is_small(out) && is_arithmetic(function));
@@ -1339,8 +1474,12 @@ impl Domain for Fingerprints {
             let number =
                 number.ok().and_then(|cells| cells.first().map(|&cell| number_of(cell, wide(dtype))));
             let cell = self.folded(&mut algebra, op, dtype, &of, number.unwrap_or(f64::NAN));
+            let is_sum = op == Reduce::Sum && dtype.class() == DtypeClass::Int;
+            if is_sum && of.iter().all(|cell| algebra.is_condition(cell)) {
+                algebra.table.counts.insert(cell.key(), of);
+            }
             let wraps = dtype.class() == DtypeClass::Int && !matches!(op, Reduce::Amax | Reduce::Amin);
-            let cell = if wraps { unbounded(cell) } else { cell };
+            let cell = if wraps { in_range(cell, dtype) } else { cell };
             let key = algebra.table.keep(cell);
             reduced.push(match op {
                 Reduce::Sum | Reduce::Mean | Reduce::Prod if self.laws.reals || !rounds(dtype) => {
@@ -1371,7 +1510,7 @@ impl Domain for Fingerprints {
                 false => algebra.add(last, next),
             };
             last = self.settled(&mut algebra, sum, number_of(number, wide(dtype)), &[last, next], true);
-            last = if dtype.class() == DtypeClass::Int { unbounded(last) } else { last };
+            last = if dtype.class() == DtypeClass::Int { in_range(last, dtype) } else { last };
             let key = algebra.table.keep(last);
             sums.push(match is_drawn {
                 true => self.held(algebra.table, last, dtype),
@@ -1433,7 +1572,7 @@ impl Domain for Fingerprints {
                 sum = algebra.opaque(words(text("dot product"), [dtype as u64, out as u64, k as u64]), &of);
             }
             let cell = self.settled(&mut algebra, sum, number, &of, true);
-            let cell = if dtype.class() == DtypeClass::Int { unbounded(cell) } else { cell };
+            let cell = if dtype.class() == DtypeClass::Int { in_range(cell, dtype) } else { cell };
             let key = algebra.table.keep(cell);
             products.push(match is_drawn {
                 true => self.held(algebra.table, cell, out),

@@ -571,6 +571,121 @@ mod tests {
     }
 
     #[test]
+    fn laws_of_integers() {
+        let inputs = "i = input : i64[4]\nj = input : i64[4]\nk = input : i32[4]\nb = input : u8[4]\nc = input : i8[4]\n\
+            a = input : bool[4,3]\nl = input : bool[4,12]";
+        for (before, after, holds) in [
+            ("r = remainder_scalar(i, 8)", "r = bitwise_and_scalar(i, 7)", true),
+            ("r = remainder_scalar(k, 16)", "r = bitwise_and_scalar(k, 15)", true),
+            ("r = remainder_scalar(i, 8)", "r = bitwise_and_scalar(i, 8)", false),
+            ("r = remainder_scalar(i, 8)", "r = bitwise_and_scalar(i, 15)", false),
+            ("r = remainder_scalar(i, 8)", "r = aten.fmod.Scalar(i, 8) : i64[4]", false),
+            ("r = remainder_scalar(b, 8)", "r = aten.fmod.Scalar(b, 8) : u8[4]", true),
+            (
+                "p = floor_divide_scalar(i, 5); q = mul_scalar(p, 5); r = sub(i, q)",
+                "r = remainder_scalar(i, 5)",
+                true,
+            ),
+            (
+                "p = floor_divide_scalar(i, 5); q = mul_scalar(p, 5); r = sub(i, q)",
+                "r = remainder_scalar(i, 6)",
+                false,
+            ),
+            (
+                "p = floor_divide_scalar(i, 4); r = floor_divide_scalar(p, 2)",
+                "r = floor_divide_scalar(i, 8)",
+                true,
+            ),
+            (
+                "p = floor_divide_scalar(i, 4); r = floor_divide_scalar(p, 2)",
+                "r = floor_divide_scalar(i, 16)",
+                false,
+            ),
+            ("p = remainder_scalar(i, 8); r = remainder_scalar(p, 4)", "r = remainder_scalar(i, 4)", true),
+            (
+                "p = add_scalar(i, 8); r = floor_divide_scalar(p, 8)",
+                "q = floor_divide_scalar(i, 8); r = add_scalar(q, 1)",
+                false,
+            ),
+            ("p = bitwise_xor(i, j); q = bitwise_and(i, j); r = add(p, q)", "r = bitwise_or(i, j)", true),
+            ("p = bitwise_xor(i, j); q = bitwise_and(i, j); r = add(p, q)", "r = add(i, j)", false),
+            (
+                "p = bitwise_xor(i, j); q = bitwise_and(i, j); s = mul_scalar(q, 2); r = add(p, s)",
+                "r = add(i, j)",
+                true,
+            ),
+            (
+                "p = bitwise_and(i, j); r = bitwise_not(p)",
+                "p = bitwise_not(i); q = bitwise_not(j); r = bitwise_or(p, q)",
+                true,
+            ),
+            (
+                "p = bitwise_and(i, j); r = bitwise_not(p)",
+                "p = bitwise_not(i); q = bitwise_not(j); r = bitwise_and(p, q)",
+                false,
+            ),
+            ("r = bitwise_xor(i, i)", "r = sub(i, i)", true),
+            (
+                "p = bitwise_and_scalar(b, 15); q = floor_divide_scalar(b, 16); s = mul_scalar(q, 16); r = add(s, p)",
+                "r = clone(b)",
+                true,
+            ),
+            (
+                "p = bitwise_and_scalar(b, 15); q = floor_divide_scalar(b, 8); s = mul_scalar(q, 16); r = add(s, p)",
+                "r = clone(b)",
+                false,
+            ),
+            (
+                "p = bitwise_and_scalar(i, 12); q = bitwise_and_scalar(i, 3); r = bitwise_or(p, q)",
+                "r = bitwise_and_scalar(i, 15)",
+                true,
+            ),
+            (
+                "r = floor_divide_scalar(b, 16)",
+                "w = aten._to_copy.default(b, dtype=i64) : i64[4]; q = floor_divide_scalar(w, 16); r = aten._to_copy.default(q, dtype=u8) : u8[4]",
+                true,
+            ),
+            (
+                "r = floor_divide_scalar(c, 16)",
+                "w = aten._to_copy.default(c, dtype=u8) : u8[4]; q = floor_divide_scalar(w, 16); r = aten._to_copy.default(q, dtype=i8) : i8[4]",
+                false,
+            ),
+            ("r = abs(c)", "n = neg(c); r = maximum(c, n)", true),
+            ("r = abs(c)", "n = neg(c); r = minimum(c, n)", false),
+            ("r = any(a, 1)", "s = sum(a, [1]); r = gt_scalar(s, 0)", true),
+            ("r = any(l, 1)", "s = sum(l, [1]); r = gt_scalar(s, 0)", true),
+            ("r = any(l, 1)", "s = sum(l, [1]); r = gt_scalar(s, 1)", false),
+            ("r = all(a, 1)", "s = sum(a, [1]); r = eq_scalar(s, 3)", true),
+            ("r = all(a, 1)", "s = sum(a, [1]); r = ge_scalar(s, 2)", false),
+            (
+                "r = any(a, 1)",
+                "s = aten._to_copy.default(a, dtype=u8) : u8[4,3]; m = amax(s, [1]); r = ne_scalar(m, 0)",
+                true,
+            ),
+            (
+                "r = any(a, 1)",
+                "s = aten._to_copy.default(a, dtype=u8) : u8[4,3]; m = amin(s, [1]); r = ne_scalar(m, 0)",
+                false,
+            ),
+            (
+                "p = remainder_scalar(i, 7); f = aten._to_copy.default(p, dtype=f32) : f32[4]; r = aten._to_copy.default(f, dtype=i64) : i64[4]",
+                "r = remainder_scalar(i, 7)",
+                true,
+            ),
+            (
+                "f = aten._to_copy.default(i, dtype=f32) : f32[4]; r = aten._to_copy.default(f, dtype=i64) : i64[4]",
+                "r = clone(i)",
+                false,
+            ),
+        ] {
+            for level in [Numerics::Exact, Numerics::Contraction] {
+                let found = alike(level, inputs, before, after);
+                assert_eq!(found == Alike::Same, holds, "{level}: {before} / {after}: {found:?}");
+            }
+        }
+    }
+
+    #[test]
     fn choices_that_differ_somewhere_are_not_the_same() {
         for (level, before, after) in [
             // What is no number is given on by a maximum alone.
