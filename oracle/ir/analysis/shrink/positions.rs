@@ -132,7 +132,15 @@ fn judge(
     name: &dyn Fn(NodeId, usize) -> String,
 ) -> Fit<Vec<Edit>> {
     const NO_RULE: super::structure::Misfit = super::structure::Misfit("arithmetic on positions");
-    let &[leaf] = leaves else { return Err(NO_RULE) };
+    let longest = leaves.iter().copied().max_by_key(|&leaf| state.structure.size(leaf));
+    let leaf = longest.filter(|_| leaves.len() == 1 || one.law == Law::Compare).ok_or(NO_RULE)?;
+    // Places that are compared are those of one dimension, or of its begin.
+    for &other in leaves.iter().filter(|&&other| other != leaf) {
+        let size = state.structure.size(other);
+        state.structure.cut(leaf, size)?;
+        let begin = state.structure.between(leaf, 0, size)?;
+        state.structure.unify(other, begin)?;
+    }
     if one.law == Law::Other {
         return Err(NO_RULE);
     }

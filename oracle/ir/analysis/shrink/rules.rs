@@ -346,7 +346,25 @@ fn all_to_all(call: &mut Call) -> Fit<Value> {
 fn opaque(call: &mut Call) -> Fit<Value> {
     match call.name().trim_end_matches('_') {
         "_softmax" | "_log_softmax" | "cumprod" => along(call, "self"),
-        "tril" | "triu" if call.int("diagonal")? == 0 => along(call, "self"),
+        name @ ("tril" | "triu") if is_order(name, call.int("diagonal")?) => {
+            let source = call.tensor("self")?;
+            if let [.., rows, columns] = source.axes[..]
+                && call.size(rows) == call.size(columns)
+            {
+                call.structure().unify(rows, columns)?;
+            }
+            along(call, "self")
+        }
+        "eye" => {
+            let axes = call.fresh()?;
+            let [rows, columns] = axes[..] else { return Err(NO_RULE) };
+            call.structure().unify(rows, columns)?;
+            call.edit("n", New::Size(rows))?;
+            if call.param("m").is_ok() {
+                call.edit("m", New::Size(columns))?;
+            }
+            Ok(dims(axes))
+        }
         "_softmax_backward_data" | "_log_softmax_backward_data" => {
             let (grad, output) = (call.tensor("grad_output")?.axes, call.tensor("output")?.axes);
             call.same(&grad, &output)?;
@@ -385,6 +403,11 @@ fn opaque(call: &mut Call) -> Fit<Value> {
         "mse_loss_backward" => elementwise(call, Kind::Pointwise),
         _ => moves::opaque(call),
     }
+}
+
+/// Whether a triangle is that of the places where one dimension comes before the other, or where both are the same.
+pub fn is_order(name: &str, diagonal: i64) -> bool {
+    diagonal == 0 || diagonal == if name == "triu" { 1 } else { -1 }
 }
 
 /// Positions of the reduced dimension: of `max`, `argmax` and their like.

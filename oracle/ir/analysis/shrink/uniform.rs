@@ -10,7 +10,8 @@
 //!
 //! *Why:* everything here moves whole digits and pieces, so both programs are symmetric under permutations of the positions
 //! within each; a term names at most `d` positions of a size, and which of these coincide is a pattern that occurs at size `d`
-//! already. What is left of their difference is a polynomial of degree at most `t(s)` in each size, and it vanishes on a grid
+//! already. Places that are compared in order take away the permutations: what is left is the order of the positions that a term
+//! names, and each of those occurs at size `d` too, as long as no sum counts the places before one. What is left of their difference is a polynomial of degree at most `t(s)` in each size, and it vanishes on a grid
 //! that is wider than that. Where a number is read as a root of a size, the root takes the place of the size: of what is of degree
 //! `t` in `s` it is of degree `2t` in the square root.
 //!
@@ -31,7 +32,7 @@
 use super::call::State;
 use super::positions::Law;
 use super::read::Read;
-use super::rules::reduced_dims;
+use super::rules::{is_order, reduced_dims};
 use super::scalars::Form;
 use super::sizes::Need;
 use super::structure::{Leaf, Structure};
@@ -146,6 +147,8 @@ struct Survey<'s> {
     in_doubt: BTreeSet<Leaf>,
     up: Powers,
     down: Powers,
+    /// The dimensions whose places are told apart by their order.
+    ordered: Vec<Leaf>,
 }
 
 /// The degrees of coefficients, and why an equality may not carry over.
@@ -166,10 +169,12 @@ impl Found {
     /// Adds what one graph shows.
     pub fn add(&mut self, graph: &Graph, ops: &Ops, read: &Read, state: &State, free: &BTreeSet<i64>) {
         let structure = &state.structure;
-        let (up, down, doubts, in_doubt) = Default::default();
-        let mut survey = Survey { graph, ops, read, state, structure, free, doubts, in_doubt, up, down };
+        let (up, down, doubts, in_doubt, ordered) = Default::default();
+        let mut survey =
+            Survey { graph, ops, read, state, structure, free, doubts, in_doubt, up, down, ordered };
         let lives = survey.walk();
         survey.positions();
+        survey.counted_places();
         most(&mut self.up, &survey.up);
         most(&mut self.down, &survey.down);
         self.has_ratio |= lives.iter().any(|live| live.is_ratio);
@@ -404,6 +409,11 @@ impl Survey<'_> {
             Kind::Cast => {
                 let from = self.graph.inputs(id).first().and_then(|&input| self.graph.tensor_at(input, 0));
                 let (from, to) = (from?.dtype, self.graph.tensor_at(id, 0)?.dtype);
+                // A condition is whether it is 0.
+                if to == Dtype::Bool {
+                    self.choice(id, inputs);
+                    return Some(function(inputs, rank, true));
+                }
                 // What an integer has wrapped depends on how much was summed.
                 let wraps = |dtype: Dtype| dtype.class() == DtypeClass::Int && dtype.itemsize() < 8;
                 let is_wrapped = from != to
@@ -424,6 +434,11 @@ impl Survey<'_> {
             Kind::Arange | Kind::Opaque if self.counts_places(id) => {
                 self.are_places(id).then(|| Live { is_pure: false, ..Live::input(rank) })
             }
+            // Places of both dimensions that are the same.
+            Kind::Opaque if info.schema.as_ref().is_some_and(|schema| schema.name == "eye") => {
+                Some(function(&[], rank, true))
+            }
+            Kind::Opaque if matches!(info.short, "tril" | "triu") => self.triangle(id, info, inputs.first()?),
             Kind::Unary(op) => self.unary(id, op, inputs.first()?),
             Kind::Binary(op) => self.binary(id, info, op, lives),
             Kind::Where | Kind::Clamp | Kind::MaskedFill | Kind::Pointwise => {
@@ -431,7 +446,13 @@ impl Survey<'_> {
                 if info.kind == Kind::Clamp {
                     self.choice(id, inputs);
                 }
-                Some(function(inputs, rank, true))
+                let mut live = function(inputs, rank, true);
+                // What is chosen among has an index that all have, whatever decides.
+                if let (Kind::Where, &[_, yes, no]) = (info.kind, inputs) {
+                    let [yes, no] = [(1, yes), (2, no)].map(|(at, of)| self.broadcast(id, at, &of.named));
+                    live.named = either(yes, no, false);
+                }
+                Some(live)
             }
             Kind::Fma => {
                 let [a, b, c] = inputs[..] else { return None };
@@ -443,6 +464,7 @@ impl Survey<'_> {
                 Some(live)
             }
             Kind::Reduce(kind) => self.reduced(id, info, kind, inputs.first()?),
+            Kind::Cumsum => self.summed_up_to(id, info, inputs.first()?),
             Kind::Matmul(kind) => self.multiplied(id, info, kind, lives),
             _ => None,
         }
@@ -485,7 +507,7 @@ impl Survey<'_> {
             let Some(info) = self.ops.call(self.graph, user) else { return false };
             match info.kind {
                 Kind::View(_) | Kind::Move(Move::Clone) => self.are_places(user),
-                Kind::Binary(Binary::Eq | Binary::Ne) => true,
+                Kind::Binary(op) if compares(op) => true,
                 Kind::Move(movement) if movement.selects_by_data() => {
                     let bound = info.schema.as_ref().and_then(|s| Bound::new(self.graph, user, s).ok());
                     bound.is_some_and(|bound| {
@@ -830,6 +852,40 @@ impl Survey<'_> {
         Some(live)
     }
 
+    /// What lies on one side of the diagonal of a square.
+    fn triangle(&mut self, id: NodeId, info: &OpInfo, input: &Live) -> Option<Live> {
+        let bound = Bound::new(self.graph, id, info.schema.as_ref()?).ok()?;
+        let [.., rows, columns] = self.shapes(id).first()?.axes[..] else { return None };
+        let [rows, columns] = [rows, columns].map(|axis| self.structure.root(axis));
+        if rows != columns || !is_order(info.short, bound.int("diagonal")?) {
+            return None;
+        }
+        self.ordered.push(rows);
+        Some(Live { varies: vec![false; input.varies.len()], is_present: false, ..input.clone() })
+    }
+
+    /// A sum over all places up to its own.
+    fn summed_up_to(&mut self, id: NodeId, info: &OpInfo, input: &Live) -> Option<Live> {
+        let source = *self.graph.inputs(id).first()?;
+        let axes = self.shapes(source).first()?.axes.clone();
+        let bound = Bound::new(self.graph, id, info.schema.as_ref()?).ok()?;
+        let dim = bound.int("dim")?.rem_euclid(axes.len().max(1) as i64) as usize;
+        let axis = *axes.get(dim)?;
+        let over = self.classes(axis);
+        let mut live = input.clone();
+        plus(&mut live.bound, &over);
+        if input.is_log || input.named.get(dim) != Some(&true) {
+            plus(&mut live.up, &over);
+        }
+        if !over.is_empty() {
+            self.ordered.push(axis);
+            live.named = input.named.iter().enumerate().map(|(at, named)| *named && at != dim).collect();
+            live.varies = vec![false; axes.len()];
+            live.is_present = false;
+        }
+        Some(live)
+    }
+
     fn multiplied(&mut self, id: NodeId, info: &OpInfo, kind: Matmul, lives: &[Live]) -> Option<Live> {
         let rank = self.rank(id);
         let bound = Bound::new(self.graph, id, info.schema.as_ref()?).ok()?;
@@ -863,17 +919,31 @@ impl Survey<'_> {
         Some(live)
     }
 
-    /// Positions of a dimension that shrinks are uniform as indices, and where they are compared with a boundary, or are the
-    /// same as others of it.
+    /// A sum that counts places whose order matters depends on where it ends.
+    fn counted_places(&mut self) {
+        for leaf in std::mem::take(&mut self.ordered) {
+            let counted =
+                self.classes(leaf).into_keys().find(|class| self.up.get(class).is_some_and(|n| *n > 0));
+            if let Some(size) = counted {
+                self.in_doubt.insert(leaf);
+                self.doubts
+                    .insert(format!("places of a dimension of {size} are compared in order, and counted"));
+            }
+        }
+    }
+
+    /// Positions of a dimension that shrinks are uniform as indices, and where they are compared with a boundary or with others
+    /// of it.
     fn positions(&mut self) {
         let state = self.state;
         for one in &self.read.arithmetic {
             let (leaves, from) = one.leaves(state);
-            let shrinks = |leaf: &Leaf| !self.classes(*leaf).is_empty();
             let is_boundary = one.law == Law::Compare && one.sources.len() == 1 && from.is_empty();
-            let is_equality =
-                matches!(self.ops.get(self.graph, one.node).kind, Kind::Binary(Binary::Eq | Binary::Ne));
-            let is_coincidence = is_equality
+            let op = match self.ops.get(self.graph, one.node).kind {
+                Kind::Binary(op) if compares(op) => Some(op),
+                _ => None,
+            };
+            let are_places = op.is_some()
                 && one.sources.len() == 2
                 && one
                     .sources
@@ -881,12 +951,19 @@ impl Survey<'_> {
                     .all(|source| source.is_some_and(|count| state.counts.leaf(count).is_some()))
                 && leaves.len() == 1
                 && from.is_empty();
-            if leaves.iter().chain(&from).any(shrinks) && !is_boundary && !is_coincidence {
-                let leaves = leaves.into_iter().chain(from).collect();
+            if are_places && !matches!(op, Some(Binary::Eq | Binary::Ne)) {
+                self.ordered.extend(&leaves);
+            }
+            let leaves: Vec<Leaf> = leaves.into_iter().chain(from).collect();
+            if self.shrink(&leaves) && !is_boundary && !are_places {
                 self.doubt(one.node, "computes with positions of a dimension that shrinks", leaves);
             }
         }
     }
+}
+
+fn compares(op: Binary) -> bool {
+    matches!(op, Binary::Eq | Binary::Ne | Binary::Lt | Binary::Le | Binary::Gt | Binary::Ge)
 }
 
 fn either(a: Vec<bool>, b: Vec<bool>, is_or: bool) -> Vec<bool> {
