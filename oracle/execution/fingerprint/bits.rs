@@ -38,10 +38,10 @@ fn all(dtype: Dtype) -> u64 {
 
 /// The narrowest dtype that holds some integers, none of which is negative; else `dtype`. What is the same in a wider one has
 /// the same bits, then.
-fn narrowed(dtype: Dtype, of: &[Cell]) -> Dtype {
+fn narrowed(dtype: Dtype, of: &[Atom]) -> Dtype {
     let narrow = [Dtype::U8, Dtype::U16, Dtype::U32].into_iter();
     let mut narrow = narrow.filter(|narrow| narrow.itemsize() <= dtype.itemsize());
-    narrow.find(|narrow| of.iter().all(|cell| holds(*narrow, cell))).unwrap_or(dtype)
+    narrow.find(|narrow| of.iter().all(|(cell, _)| holds(*narrow, cell))).unwrap_or(dtype)
 }
 
 impl Word {
@@ -77,8 +77,8 @@ impl Algebra<'_> {
         if let Some(known) = a.known_integer() {
             return Word { atoms: Vec::new(), table: vec![known as u64 & all(dtype)] };
         }
-        let own = || Word { atoms: vec![(*a, 0)], table: vec![0, all(dtype)] };
-        self.table.words.get(&(a.key(), dtype)).cloned().unwrap_or_else(own)
+        let own = || Word { atoms: vec![(*a, 0)], table: vec![0, all(narrowed(dtype, &[(*a, 0)]))] };
+        self.table.words.get(&a.key()).cloned().unwrap_or_else(own)
     }
 
     /// A function of the bits of two integers at each position.
@@ -88,9 +88,6 @@ impl Algebra<'_> {
         [a, b]: [Cell; 2],
         function: impl Fn(u64, u64) -> u64,
     ) -> Option<Cell> {
-        let sets_new_bits = function(0, 0) != 0;
-        let own = dtype;
-        let dtype = if sets_new_bits { dtype } else { narrowed(dtype, &[a, b]) };
         let [one, other] = [self.word(&a, dtype), self.word(&b, dtype)];
         let mut atoms = one.atoms.clone();
         let new = |atom: &Atom| !one.atoms.iter().any(|known| is_same(known, atom));
@@ -100,24 +97,18 @@ impl Algebra<'_> {
         }
         let pairs = one.widened(&atoms).into_iter().zip(other.widened(&atoms));
         let table = pairs.map(|(a, b)| function(a, b) & all(dtype)).collect();
-        let cell = self.of_word(dtype, Word { atoms, table });
-        self.table.exact.insert((cell.key(), own));
-        Some(cell)
+        Some(self.of_word(dtype, Word { atoms, table }))
     }
 
     /// The quotient by a power of two, rounded down.
     pub(super) fn shifted_right(&mut self, dtype: Dtype, a: Cell, by: u32) -> Cell {
-        let own = dtype;
-        let dtype = narrowed(dtype, &[a]);
         let Word { atoms, table } = self.word(&a, dtype);
         let (width, is_signed) = bits(dtype);
         let by = by.min(width - 1);
         let atoms = atoms.into_iter().map(|(cell, own)| (cell, (own + by).min(width))).collect();
         let shifted = |bits: u64| if is_signed { (bits as i64 >> by) as u64 } else { bits >> by };
         let table = table.into_iter().map(shifted).collect();
-        let cell = self.of_word(dtype, Word { atoms, table });
-        self.table.exact.insert((cell.key(), own));
-        cell
+        self.of_word(dtype, Word { atoms, table })
     }
 
     /// The integer that has these bits.
@@ -138,7 +129,6 @@ impl Algebra<'_> {
                 };
                 parts.map(signed).sum()
             };
-            let of_all = factor(top);
             if atoms.is_empty() {
                 let weight = |position: u32| {
                     if is_signed && position == top { -(1i128 << position) } else { 1 << position }
@@ -147,6 +137,10 @@ impl Algebra<'_> {
                 sum = self.add(sum, self.integer(constant));
                 continue;
             }
+            // Bits above those that the integers have are 0, whatever their factors are.
+            let dtype = narrowed(dtype, &atoms);
+            let top = bits(dtype).0 - 1;
+            let of_all = factor(top);
             let mut part = self.integer(0);
             if of_all != 0 {
                 part = self.mul(self.integer(of_all), self.conjunction(dtype, &atoms));
@@ -172,7 +166,7 @@ impl Algebra<'_> {
         let key = self.table.keep(cell);
         self.table.exact.insert((key, dtype));
         if cell.known_integer().is_none() {
-            self.table.words.insert((key, dtype), word);
+            self.table.words.insert(key, word);
         }
         cell
     }

@@ -144,8 +144,10 @@ pub(super) struct Table {
     none: FxHashMap<u64, Cell>,
     /// What an element in bits is by the laws, where that is not the same.
     pub(super) own_of: FxHashMap<u64, u64>,
+    /// Floats that are whole numbers, or none.
+    whole: FxHashSet<u64>,
     /// What the bits of integers are.
-    pub(super) words: FxHashMap<(u64, Dtype), Word>,
+    pub(super) words: FxHashMap<u64, Word>,
     /// The conditions of which integers are how many hold.
     pub(super) counts: FxHashMap<u64, Vec<Cell>>,
     /// What integers are that were computed and wrapped.
@@ -645,6 +647,24 @@ impl Algebra<'_> {
         let other = self.neg(a);
         let larger = self.extreme(true, is_real, &[a, other]);
         Cell { low: larger.low.max(0.0), is_not_zero: a.is_not_zero, ..larger }
+    }
+
+    /// The largest whole number that is not larger.
+    pub(super) fn floor(&mut self, a: Cell) -> Cell {
+        if self.table.whole.contains(&a.key()) {
+            return a;
+        }
+        let floor = self.opaque(text("floor"), &[a]);
+        let other = self.turned_sign(floor);
+        self.table.whole.extend([floor.key(), other.key()]);
+        floor
+    }
+
+    /// The least whole number that is not smaller.
+    pub(super) fn ceil(&mut self, a: Cell) -> Cell {
+        let other = self.turned_sign(a);
+        let floor = self.floor(other);
+        self.turned_sign(floor)
     }
 
     /// The larger (true) or smaller of some values: the set of those of which it is made.

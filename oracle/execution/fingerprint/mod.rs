@@ -529,6 +529,8 @@ impl Fingerprints {
                 algebra.extreme(true, false, &[a, other])
             }
             Unary::Abs if are_sets => algebra.abs(is_real, a),
+            Unary::Floor if laws.choices && is_float(dtype) => algebra.floor(a),
+            Unary::Ceil if laws.choices && is_float(dtype) => algebra.ceil(a),
             // What is asked is not known, whatever the premises are.
             Unary::Isnan if laws.choices && is_float(dtype) => {
                 return self.compared(algebra, Binary::Ne, dtype, a, a);

@@ -562,6 +562,26 @@ mod tests {
             ("w = where(a, x, y); r = exp(w)", "p = exp(x); q = exp(y); r = where(a, p, q)", true),
             ("w = where(a, x, y); r = add(w, z)", "p = add(x, z); q = add(y, z); r = where(a, p, q)", true),
             ("r = where(a, x, y)", "r = where(a, y, x)", false),
+            (
+                "r = aten.ceil.default(x) : f32[3,4]",
+                "n = neg(x); f = aten.floor.default(n) : f32[3,4]; r = neg(f)",
+                true,
+            ),
+            (
+                "r = aten.ceil.default(x) : f32[3,4]",
+                "f = aten.floor.default(x) : f32[3,4]; r = add_scalar(f, 1)",
+                false,
+            ),
+            (
+                "f = aten.ceil.default(x) : f32[3,4]; r = aten.floor.default(f) : f32[3,4]",
+                "r = aten.ceil.default(x) : f32[3,4]",
+                true,
+            ),
+            (
+                "f = aten.ceil.default(x) : f32[3,4]; r = aten.floor.default(f) : f32[3,4]",
+                "r = aten.floor.default(x) : f32[3,4]",
+                false,
+            ),
         ] {
             let found = alike(Numerics::Exact, inputs, before, after);
             assert_eq!(found == Alike::Same, holds, "{before} / {after}: {found:?}");
