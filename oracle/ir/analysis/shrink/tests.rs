@@ -396,6 +396,9 @@ fn conditions() {
             "x = input : f32[50, 60]\np = aten.constant_pad_nd.default(x, [0, 9], 0.0) : f32[50, 69]\ne = exp(p) : f32[50, 69]\ns = sum(e, [1]) : f32[50]\nt = mul(s, s) : f32[50]\noutput (t)",
             9,
         ),
+        // Places in order, which no sum counts.
+        ("x = input : f32[50, 60]\ny = cumsum(x, 1) : f32[50, 60]\noutput (y)", 2),
+        ("x = input : f32[50, 50]\ny = tril(x) : f32[50, 50]\ns = sum(y, [1]) : f32[50]\noutput (s)", 2),
         // Written in place.
         ("x = input : f32[50]\ny = mul(x, x) : f32[50]\nz = relu_(y) : f32[50]\noutput (z)", 2),
         (
@@ -408,7 +411,9 @@ fn conditions() {
     }
     let no = [
         // Operators of order, positions as numbers, no meaning.
-        "x = input : f32[50, 60]\ny = cumsum(x, 1) : f32[50, 60]\noutput (y)",
+        "x = input : f32[50, 60]\ny = cumsum(x, 1) : f32[50, 60]\ns = sum(y, [1]) : f32[50]\noutput (s)",
+        "x = input : f32[50, 60]\ny = cumsum(x, 1) : f32[50, 60]\nz = cumsum(y, 1) : f32[50, 60]\noutput (z)",
+        "x = input : f32[50, 50]\ny = flip(x, [1]) : f32[50, 50]\nz = tril(y) : f32[50, 50]\noutput (z)",
         "x = input : f32[50, 60]\nv, i = sort(x) : (f32[50, 60], i64[50, 60])\noutput (v)",
         "x = input : f32[50, 60]\nv, i = topk(x, 7) : (f32[50, 7], i64[50, 7])\noutput (v)",
         "x = input : f32[50]\ni = arange(50) : i64[50]\ny = mul(x, i) : f32[50]\noutput (y)",
@@ -424,7 +429,7 @@ fn conditions() {
         assert!(proof(lines).1.is_err(), "{lines}");
     }
     // What is kept for a proof is the dimension along which elements have an order.
-    let order = graph("x = input : f32[50, 60]\ny = cumsum(x, 1) : f32[50, 60]\noutput (y)");
+    let order = graph("x = input : f32[50, 60]\ny = flip(x, [1]) : f32[50, 60]\noutput (y)");
     let order = [&order];
     let found = Shrinking::for_proof(&order).expect("shrinks");
     let sizes: Vec<_> =
