@@ -7,10 +7,10 @@
 use super::between::Ways;
 use super::hash;
 use super::run::Failure;
-use crate::analysis::Draws;
+use crate::analysis::{Draws, redundant_assertions};
 use crate::graph::{Graph, NodeId, Op, Out, Strings, Value, World};
 use crate::ops::{Bound, Collective, Default as Constant, Fill, Kind, Matmul, Move, OpInfo, Ops, Schema};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::OnceLock;
 
 /// How many argument places a step has.
@@ -74,6 +74,8 @@ pub struct Program<'g> {
     pub(crate) last_use: Vec<NodeId>,
     /// What each draw gets.
     pub(crate) draws: Draws,
+    /// Assertions that stop no run which the others let through.
+    pub(crate) redundant_assertions: FxHashSet<NodeId>,
     /// Elements of all recorded results.
     pub(crate) recorded_elements: u128,
     /// For each node whether it is computed from constants alone, once that has been asked.
@@ -111,6 +113,7 @@ impl<'g> Program<'g> {
             reasons: Vec::new(),
             last_use: graph.ids().collect(),
             draws: Draws::new(graph, ops),
+            redundant_assertions: redundant_assertions(graph, ops),
             recorded_elements: 0,
             constants: OnceLock::new(),
         };

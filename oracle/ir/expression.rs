@@ -38,6 +38,27 @@ pub fn spelled(text: &str) -> String {
     normal_form(text).unwrap_or_else(|| text.to_string())
 }
 
+/// A comparison of integers as sums that are not negative where it holds: each as the sum without its number, and the
+/// number. `None` for what is no such comparison.
+pub fn at_least_zero(text: &str) -> Option<Vec<(String, i64)>> {
+    let mut parser = Parser { rest: text, arithmetic: &Formal, depth: 0 };
+    let (left, sign, right) = parser.compared()?;
+    parser.rest.trim_start().is_empty().then_some(())?;
+    let less = |a: &Sum, b: &Sum, by: i64| {
+        let mut sum = Formal.add(Formal.add(b.clone(), Formal.negate(a.clone())?)?, Formal.number(-by))?;
+        let number = sum.0.remove(&Vec::new()).unwrap_or(0);
+        Some((sum.text(), number))
+    };
+    Some(match sign {
+        "<=" => vec![less(&left, &right, 0)?],
+        ">=" => vec![less(&right, &left, 0)?],
+        "<" => vec![less(&left, &right, 1)?],
+        ">" => vec![less(&right, &left, 1)?],
+        "==" => vec![less(&left, &right, 0)?, less(&right, &left, 0)?],
+        _ => return None,
+    })
+}
+
 /// The names in an expression or a condition, functions included.
 pub fn symbols_of(text: &str) -> impl Iterator<Item = &str> {
     let words = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
@@ -107,9 +128,7 @@ impl Parser<'_, Known<'_>> {
     }
 
     fn comparison(&mut self) -> Option<bool> {
-        let left = self.sum()?;
-        let sign = ["<=", ">=", "==", "!=", "<", ">"].into_iter().find(|sign| self.takes(sign))?;
-        let right = self.sum()?;
+        let (left, sign, right) = self.compared()?;
         Some(match sign {
             "<=" => left <= right,
             ">=" => left >= right,
@@ -313,6 +332,13 @@ impl<'a, A: Arithmetic> Parser<'a, A> {
             }
             None => false,
         }
+    }
+
+    /// The sides of a comparison.
+    fn compared(&mut self) -> Option<(A::Value, &'static str, A::Value)> {
+        let left = self.sum()?;
+        let sign = ["<=", ">=", "==", "!=", "<", ">"].into_iter().find(|sign| self.takes(sign))?;
+        Some((left, sign, self.sum()?))
     }
 
     fn sum(&mut self) -> Option<A::Value> {

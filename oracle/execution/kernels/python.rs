@@ -99,8 +99,7 @@ impl Rank<'_> {
 
     pub(super) fn note_effect(&mut self, node: NodeId, arguments: u64, asserted: Option<Number>) {
         let graph = self.program.graph;
-        let info = self.program.steps.get(node.index()).and_then(|step| step.info);
-        if info.is_some_and(|info| info.asserts_a_record(graph, node)) {
+        if self.program.redundant_assertions.contains(&node) {
             return;
         }
         let target = graph.target(node).to_string();

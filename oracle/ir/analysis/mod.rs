@@ -2,6 +2,7 @@
 
 mod accesses;
 mod aliasing;
+mod assertions;
 pub mod bytes;
 pub mod collectives;
 mod computed;
@@ -31,6 +32,7 @@ mod testing;
 pub mod topological;
 pub mod validate;
 
+pub use assertions::redundant_assertions;
 pub use collectives::{CollectiveCall, Collectives, GroupName};
 pub use computed::{Computed, computed};
 pub use contraction::{ContractedCycle, check_contraction};

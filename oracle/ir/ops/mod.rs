@@ -72,27 +72,6 @@ impl OpInfo {
         self.effect && !matches!(self.kind, Kind::Resize | Kind::Sync(_))
     }
 
-    /// Whether a call asserts of a tensor what is recorded of it, and so cannot fail. Source: `remove_assert_ops` in
-    /// `torch/_inductor/fx_passes/post_grad.py` of PyTorch 2.15, which removes such calls.
-    pub fn asserts_a_record(&self, graph: &Graph, id: NodeId) -> bool {
-        let Some(Value::Node(of)) = graph.argument(id, 0, "a") else { return false };
-        let Some(tensor) = graph.tensor_of(of) else { return false };
-        let given = |at, name| graph.argument(id, at, name).filter(|value| *value != Value::None);
-        let are = |value: Value, sizes: Option<Vec<i64>>| match (value, sizes) {
-            (Value::List(span), Some(sizes)) => {
-                graph.values(span).iter().copied().eq(sizes.into_iter().map(Value::Int))
-            }
-            _ => false,
-        };
-        self.target == "aten._assert_tensor_metadata.default"
-            && given(1, "size").is_none_or(|size| are(size, graph.sizes(tensor.shape)))
-            && given(2, "stride").is_none_or(|stride| are(stride, graph.sizes(tensor.stride)))
-            && given(3, "dtype").is_none_or(|dtype| dtype == Value::Dtype(tensor.dtype))
-            && given(4, "device").is_none_or(|device| device == Value::Device(tensor.device))
-            && given(5, "layout")
-                .is_none_or(|layout| matches!(layout, Value::Layout(name) if graph.text(name) == "strided"))
-    }
-
     /// Whether all that it does is to check what it takes: a value, or the metadata and sizes of a tensor.
     pub fn asserts(&self) -> bool {
         self.kind == Kind::Assert || (self.kind == Kind::Effect && self.target.starts_with("aten."))

@@ -12,7 +12,7 @@ use super::place::HERE;
 use super::reason::Reason;
 use super::run::Piece;
 use super::source::{Source, ValueId};
-use crate::analysis::Draws;
+use crate::analysis::{Draws, redundant_assertions};
 use crate::graph::{ExprId, Graph, NodeId, Op, Out, Span, StorageId, Value};
 use crate::ops::{Bound, Collective, Kind, OpInfo, Ops, Random};
 use rustc_hash::FxHashMap;
@@ -90,6 +90,7 @@ pub fn evaluate_knowing<'g>(
         words: Words::default(),
         unknown_calls: 0,
         draws: Draws::new(graph, ops),
+        redundant_assertions: redundant_assertions(graph, ops),
         unmodelled: 0,
         received: FxHashMap::default(),
         in_flight: Vec::new(),

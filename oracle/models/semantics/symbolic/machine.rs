@@ -15,7 +15,7 @@ use crate::graph::layout::write_contiguous;
 use crate::graph::{Dtype, Graph, NodeId, Out, TensorId};
 use crate::ops::shape::{Window, Windows};
 use crate::ops::{Kind, OpInfo, Ops, by_target};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Why a call is not followed.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -71,6 +71,8 @@ pub(super) struct Machine<'a, 'g> {
     pub(super) unmodelled: u32,
     /// What each draw gets.
     pub(super) draws: Draws,
+    /// Assertions that stop no run which the others let through.
+    pub(super) redundant_assertions: FxHashSet<NodeId>,
     /// Messages received from each peer.
     pub(super) received: FxHashMap<(GroupId, i64), u32>,
     /// What each flight will write, with the launch's node.

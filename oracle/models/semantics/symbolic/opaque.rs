@@ -65,7 +65,7 @@ impl Machine<'_, '_> {
         }
         self.arena.order_operands(&mut self.words);
         let key = self.take_key();
-        if info.acts() && !info.asserts_a_record(self.graph, self.node) {
+        if info.acts() && !self.redundant_assertions.contains(&self.node) {
             let ordered = !info.asserts();
             self.eval.effects.push(Effect { node: self.node, key, ordered, certain: !unknown });
         }
