@@ -298,12 +298,23 @@ impl Ops {
     }
 
     /// Whether running `node` draws random numbers: attention does only where its dropout is not 0, a dropout or
-    /// `rrelu` not outside training. In training a dropout of 0 draws too, and on a CPU one of 1.
+    /// `rrelu` not outside training. In training `native_dropout` draws whatever its probability is. The dropouts that
+    /// PyTorch makes of other operators draw nothing where all or nothing is dropped (`_dropout_impl` in
+    /// `aten/src/ATen/native/Dropout.cpp`).
     pub fn draws(&self, graph: &Graph, node: NodeId) -> bool {
         let Some(info) = self.call(graph, node) else { return false };
         let bound = || info.schema.as_ref().and_then(|schema| Bound::new(graph, node, schema).ok());
+        let is_made_of_others = info.schema.as_ref().is_some_and(|schema| {
+            let name = schema.name.trim_end_matches('_');
+            ["dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropout"].contains(&name)
+        });
         let may_draw = |bound: Option<Bound>| {
-            bound.is_none_or(|bound| bound.float("dropout_p") != Some(0.0) && bound.trains() != Some(false))
+            bound.is_none_or(|bound| {
+                let drops_all_or_nothing = is_made_of_others && matches!(bound.float("p"), Some(0.0 | 1.0));
+                bound.float("dropout_p") != Some(0.0)
+                    && bound.trains() != Some(false)
+                    && !drops_all_or_nothing
+            })
         };
         info.is_random() && may_draw(bound())
     }
