@@ -19,6 +19,7 @@ pub mod fused;
 pub mod in_flight;
 pub mod messages;
 pub mod origin;
+pub mod plain;
 pub mod propagate;
 pub mod reachability;
 pub mod resize;

@@ -8,8 +8,8 @@ use super::{
     Judgement, Options, Verdict, bodies, functionalized, input_faults, judge_pair, recorded_calls, verdict,
     written_lists,
 };
-use crate::analysis::fused;
 use crate::analysis::validate::{Fault, validate};
+use crate::analysis::{fused, plain};
 use crate::case::PassConfig;
 use crate::family::Gives;
 use crate::graph::Graph;
@@ -127,7 +127,8 @@ pub(super) fn seen_through(
     let all = || std::iter::once(before).chain(outcomes.iter().map(|(_, outcome)| &outcome.repaired));
     // Partitions and schedules are compared call by call.
     let is_rewrite = row.gives == Gives::Graph && row.compares_values;
-    let is_written_otherwise = |graph: &Graph| bodies::has_bodies(graph) || fused::has_calls(graph);
+    let is_written_otherwise =
+        |graph: &Graph| bodies::has_bodies(graph) || fused::has_calls(graph) || plain::has_calls(graph);
     if all().any(is_written_otherwise)
         && (!input_faults(before, pass).is_empty()
             || outcomes.iter().any(|(_, outcome)| is_malformed(&outcome.repaired)))
@@ -145,8 +146,10 @@ pub(super) fn seen_through(
     let written = |graph: &Graph| {
         let fused = (pass == PassKind::Rewrite).then(|| fused::written_out(graph)).flatten();
         let graph = fused.as_ref().unwrap_or(graph);
+        let plain = is_rewrite.then(|| plain::written_out(graph)).flatten();
+        let graph = plain.as_ref().unwrap_or(graph);
         let functional = is_rewrite.then(|| functionalized::written_out(graph)).flatten();
-        written_lists::with_items(functional.as_ref().unwrap_or(graph)).or(functional).or(fused)
+        written_lists::with_items(functional.as_ref().unwrap_or(graph)).or(functional).or(plain).or(fused)
     };
     let written: Vec<Option<Graph>> = all().map(written).collect();
     if written.iter().all(Option::is_none) && !all().any(bodies::has_bodies) {
