@@ -559,6 +559,10 @@ impl Algebra<'_> {
     }
 
     pub(super) fn inverse(&mut self, a: Cell) -> Cell {
+        // The root of what is negative is no number, and neither is its inverse.
+        if a.is_special() && a.number.is_nan() {
+            return a;
+        }
         if self.ask(Partial::Inverse, &a) == Some(Ordering::Equal) {
             return self.pole();
         }
