@@ -318,6 +318,15 @@ impl Domain for Concrete {
     fn cumsum(&self, dtype: Dtype, cells: &[u64], run: usize) -> Outcome<Vec<u64>> {
         let mut sums = Vec::with_capacity(cells.len());
         for run in cells.chunks(run.max(1)) {
+            // PyTorch's CPU adds up float32 in double precision (`at::acc_type<float, false>`), and 16 bits in float32.
+            if dtype == Dtype::F32 {
+                let mut sum = 0f64;
+                sums.extend(run.iter().map(|&c| {
+                    sum += f64::from(format::F32::load(c));
+                    format::F32::store(sum as f32)
+                }));
+                continue;
+            }
             with_float!(dtype, F => {
                 let mut sum = <F as Format>::Value::ZERO;
                 sums.extend(run.iter().map(|&c| { sum += F::load(c); F::store(sum) }));

@@ -237,6 +237,7 @@ const ROUNDING: &[&str] = &[
     "cos",
     "pow",
     "sum",
+    "cumsum",
     "prod",
     "matmul",
     "erf",
