@@ -108,10 +108,12 @@ fn computes(kind: Kind) -> bool {
     }
 }
 
-/// The classes of the dtypes of all tensors that a node gives.
+/// The classes of the dtypes of all tensors with elements that a node gives.
 fn classes(graph: &Graph, id: NodeId) -> impl Iterator<Item = DtypeClass> {
     let of = |out: &Out| match *out {
-        Out::Tensor(tensor) => Some(graph.tensor(tensor).dtype.class()),
+        Out::Tensor(tensor) if graph.numel(graph.tensor(tensor)) != Some(0) => {
+            Some(graph.tensor(tensor).dtype.class())
+        }
         _ => None,
     };
     let out = &graph.node(id).out;
