@@ -149,8 +149,8 @@ enum Inputs {
     Marked(Vec<f64>),
     /// All elements of an input are one of these, or as in the trial.
     Flat(Vec<f64>),
-    /// All elements of one input in two are 0.
-    Zero,
+    /// All elements of one input in two are this.
+    At(f64),
 }
 
 impl Inputs {
@@ -165,7 +165,7 @@ impl Inputs {
             Inputs::Wide => Some(number * 2f64.powi((of_element >> 8) as i32 % 14 - 3)),
             Inputs::Marked(marks) => pick(marks, of_element, 2),
             Inputs::Flat(marks) => pick(marks, of_input, 2),
-            Inputs::Zero => (of_input >> 8).is_multiple_of(2).then_some(0.0),
+            Inputs::At(mark) => (of_input >> 8).is_multiple_of(2).then_some(*mark),
         }
     }
 }

@@ -19,6 +19,9 @@ const MOST_ELEMENTS: u64 = 1 << 20;
 /// More points are tried, at most, where the fields lack a root at some.
 const MORE_POINTS: u32 = 24;
 
+/// More points are tried, at most, where a partial function was not given what it is not defined for.
+const MOST_TURNS: u32 = 96;
+
 /// Elements of inputs from which on fewer points are tried.
 const MANY_ELEMENTS: usize = 1 << 12;
 
@@ -109,8 +112,13 @@ impl Pair<'_> {
             true if is_large => [0, 1, 1, 2, 4],
             true => [1, 2, 8, 8, 8],
         };
-        let kinds =
-            [Inputs::OfTrial, Inputs::Wide, Inputs::Marked(marks.clone()), Inputs::Flat(marks), Inputs::Zero];
+        let kinds = [
+            Inputs::OfTrial,
+            Inputs::Wide,
+            Inputs::Marked(marks.clone()),
+            Inputs::Flat(marks.clone()),
+            Inputs::At(0.0),
+        ];
         for (times, inputs) in times.into_iter().zip(kinds) {
             domain.each(|domain| domain.inputs = inputs.clone());
             for _ in 0..times {
@@ -119,6 +127,15 @@ impl Pair<'_> {
                 }
                 self.look(&mut domain, level, &mut found, &mut seen)?;
             }
+        }
+        // What is added to an input may make it 0, of which there is no inverse.
+        let turns = marks.iter().flat_map(|&mark| [mark, -mark]).cycle();
+        for mark in turns.take(if is_large { MORE_POINTS } else { MOST_TURNS } as usize) {
+            if found.alike != Alike::Same || domain.table().uncovered(seen.in_second).is_none() {
+                break;
+            }
+            domain.each(|domain| domain.inputs = Inputs::At(mark));
+            self.look(&mut domain, level, &mut found, &mut seen)?;
         }
         domain.each(|domain| domain.inputs = Inputs::OfTrial);
         let last = found.points + MORE_POINTS;
