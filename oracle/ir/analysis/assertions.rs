@@ -78,6 +78,24 @@ pub fn redundant_assertions(graph: &Graph, ops: &Ops) -> FxHashSet<NodeId> {
     redundant
 }
 
+/// The conditions on symbols that a graph asserts, as they are recorded.
+pub fn asserted_conditions(graph: &Graph) -> Vec<String> {
+    let ops = Ops::of(graph);
+    let is_asserted = |id: &NodeId| ops.call(graph, *id).is_some_and(|info| info.kind == Kind::Assert);
+    let condition = |id: NodeId| {
+        let expr = match graph.arg(id, 0)? {
+            Value::Symbolic(expr) => expr,
+            Value::Node(node) => match graph.node(node).out {
+                Out::SymBool(expr) => expr,
+                _ => return None,
+            },
+            _ => return None,
+        };
+        Some(graph.text(graph.expr(expr).text).to_string())
+    };
+    graph.ids().filter(is_asserted).filter_map(condition).collect()
+}
+
 /// An assertion.
 struct Asserted {
     id: NodeId,

@@ -33,7 +33,7 @@ mod testing;
 pub mod topological;
 pub mod validate;
 
-pub use assertions::redundant_assertions;
+pub use assertions::{asserted_conditions, redundant_assertions};
 pub use collectives::{CollectiveCall, Collectives, GroupName};
 pub use computed::{Computed, computed};
 pub use contraction::{ContractedCycle, check_contraction};

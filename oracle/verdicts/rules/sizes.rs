@@ -18,10 +18,11 @@
 //!
 //! What holds at a few sizes need not hold at all.
 
+use crate::analysis::asserted_conditions;
 use crate::expression::{evaluate, holds, symbols_of};
-use crate::graph::{Graph, Node, NodeId, Op, Out, Symbol, Value, bound_of};
+use crate::graph::{Graph, Node, NodeId, Op, Out, Symbol, bound_of};
+use crate::ops::Ops;
 use crate::ops::shape::{self, ShapeFault};
-use crate::ops::{Kind, Ops};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The value of each symbol.
@@ -74,7 +75,7 @@ impl Sizes {
         if symbols.is_empty() {
             return Vec::new();
         }
-        let asserted = graphs.clone().take(1).flat_map(|graph| asserted(graph).into_iter());
+        let asserted = graphs.clone().take(1).flat_map(asserted_conditions);
         let unknown = |guard: &String| symbols_of(guard).any(|name| left_out.contains(name));
         let guards = graphs.clone().flat_map(|graph| graph.guards.clone()).chain(asserted);
         let guards: Vec<String> = guards.filter(|guard| !unknown(guard)).collect();
@@ -217,24 +218,6 @@ pub(super) fn misfits(graph: &Graph, ops: &Ops) -> impl Iterator<Item = (NodeId,
         let faults = shape::check(graph, ops, id);
         Some((id, faults.iter().find(is_told)?.to_string()))
     })
-}
-
-/// The conditions on symbols that a graph asserts.
-fn asserted(graph: &Graph) -> Vec<String> {
-    let ops = Ops::of(graph);
-    let is_asserted = |id: &NodeId| ops.call(graph, *id).is_some_and(|info| info.kind == Kind::Assert);
-    let condition = |id: NodeId| {
-        let expr = match graph.arg(id, 0)? {
-            Value::Symbolic(expr) => expr,
-            Value::Node(node) => match graph.node(node).out {
-                Out::SymBool(expr) => expr,
-                _ => return None,
-            },
-            _ => return None,
-        };
-        Some(graph.text(graph.expr(expr).text).to_string())
-    };
-    graph.ids().filter(is_asserted).filter_map(condition).collect()
 }
 
 /// A way to choose the values of symbols.
