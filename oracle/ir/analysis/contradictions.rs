@@ -66,7 +66,7 @@ pub fn make_opaque(before: &mut Graph, after: Vec<&mut Graph>) {
                 .is_some_and(|fault| same.contains(&(graph.target(*id).to_string(), fault.as_str())))
         };
         let ids: Vec<NodeId> = graph.ids().filter(is_same).collect();
-        leave_uncomputed(graph, &ids);
+        leave_uncomputed(graph, &ids, "opaque");
     }
 }
 
@@ -87,12 +87,12 @@ fn contradicted(graph: &Graph) -> FxHashMap<NodeId, String> {
     graph.ids().filter_map(fault).collect()
 }
 
-/// Makes calls those of operators that are not computed.
-fn leave_uncomputed(graph: &mut Graph, calls: &[NodeId]) {
+/// Makes calls those of operators that are not computed, called by their names and `mark`.
+pub(super) fn leave_uncomputed(graph: &mut Graph, calls: &[NodeId], mark: &str) {
     let ops = Ops::of(graph);
     let mut known = FxHashSet::default();
     for &id in calls {
-        let Some((target, facts)) = uncomputed(ops.get(graph, id)) else { continue };
+        let Some((target, facts)) = uncomputed(ops.get(graph, id), mark) else { continue };
         let is_first = known.insert(graph.node(id).target);
         graph.node_mut(id).target = graph.intern_target(&target);
         if is_first {

@@ -78,12 +78,13 @@ fn info_of_schema(target: &str, schema: &str, draws: bool) -> Option<OpInfo> {
     Facts { schema: Some(schema.to_string()), tags, ..Facts::default() }.info(target)
 }
 
-/// The same operator as one that is not computed: the name of a target, and the facts that a graph states about it.
-pub(crate) fn uncomputed(info: &OpInfo) -> Option<(String, String)> {
+/// The same operator as one that is not computed: the name of a target, with `mark`, and the facts that a graph states
+/// about it.
+pub(crate) fn uncomputed(info: &OpInfo, mark: &str) -> Option<(String, String)> {
     let schema = info.schema.as_ref()?.to_string();
     let tags: &[&str] = if info.is_random() { &["nondeterministic_seeded"] } else { &[] };
     let facts = serde_json::json!({ "schema": schema, "is_mutable": info.effect, "tags": tags });
-    Some((format!("{} (opaque)", info.target), facts.to_string()))
+    Some((format!("{} ({mark})", info.target), facts.to_string()))
 }
 
 /// The kind of an operator that writes in place what another one gives element by element: `aten.elu.default` for

@@ -22,12 +22,12 @@ mod seen_through;
 mod without;
 mod written_lists;
 
-use crate::analysis::Edges;
 use crate::analysis::contradictions::make_opaque;
 use crate::analysis::cycle::shortest_cycle;
 use crate::analysis::fault::Fault;
 use crate::analysis::topological;
 use crate::analysis::validate::validate;
+use crate::analysis::{Edges, are_on_several_devices, tell_devices_apart};
 use crate::case::{Case, PassConfig, Recorded};
 use crate::family::{self, Gives};
 use crate::graph::{Editor, Graph, NodeId, Op, World};
@@ -825,7 +825,8 @@ fn both<A: Send, B: Send>(
     }
 }
 
-/// Judges graphs as they are compared, with the calls opaque that what the input records contradicts.
+/// Judges graphs as they are compared, with the calls opaque that what the input records contradicts, and in a rewrite those
+/// that another device rounds otherwise.
 fn judge_outcomes_with<'a>(
     befores: &[Arc<AnalyzedGraph<'a>>],
     after: AnalyzedGraph<'a>,
@@ -837,7 +838,10 @@ fn judge_outcomes_with<'a>(
 ) -> Judgement {
     let notes: Vec<String> =
         befores.iter().filter_map(|before| rules::contradicting_records(before)).collect();
-    if notes.is_empty() {
+    let sides = befores.iter().map(|before| before.graph);
+    let are_mixed = pass == PassKind::Rewrite
+        && are_on_several_devices(sides.chain(outcomes.iter().map(|(.., outcome)| &outcome.repaired)));
+    if notes.is_empty() && !are_mixed {
         return judge_comparable(befores, after, pass, policies, outcomes, options, again);
     }
     let mut opaque: Vec<Graph> = befores.iter().map(|before| before.graph.clone()).collect();
@@ -848,7 +852,12 @@ fn judge_outcomes_with<'a>(
         let graphs = of_before
             .flat_map(|(.., of)| of.unrepaired.iter_mut().chain([&mut of.repaired]))
             .chain(again.on_result.as_mut().filter(|_| number == 0));
-        make_opaque(before, graphs.collect());
+        let mut graphs: Vec<&mut Graph> = graphs.collect();
+        make_opaque(before, graphs.iter_mut().map(|graph| &mut **graph).collect());
+        if are_mixed {
+            graphs.push(before);
+            tell_devices_apart(graphs, rules::most_rounded(policies.allowed.numerics));
+        }
     }
     let befores: Vec<Arc<AnalyzedGraph>> =
         opaque.iter().map(|before| Arc::new(AnalyzedGraph::new(before))).collect();

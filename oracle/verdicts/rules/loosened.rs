@@ -12,15 +12,20 @@ use crate::graph::{DtypeClass, Graph, NodeId};
 use crate::ops::{Binary, Kind, OpInfo, Unary, View};
 use crate::semantics::{Numerics, tells_roundings_apart};
 
-/// How terms may be rounded in the place of the calls of these graphs, by what a level allows: alike, where something tells
-/// the roundings of such a call from those of its definition.
-pub(crate) fn rounded<'g>(level: Numerics, mut graphs: impl Iterator<Item = &'g Graph>) -> Rounded {
-    let most = match level {
+/// How terms may be rounded otherwise by a level.
+pub(crate) fn most_rounded(level: Numerics) -> Rounded {
+    match level {
         Numerics::Exact => Rounded::Alike,
         Numerics::ZeroSign => Rounded::Zeros,
         Numerics::Reassociation => Rounded::Regrouped,
         _ => Rounded::Otherwise,
-    };
+    }
+}
+
+/// How terms may be rounded in the place of the calls of these graphs, by what a level allows: alike, where something tells
+/// the roundings of such a call from those of its definition.
+pub(crate) fn rounded<'g>(level: Numerics, mut graphs: impl Iterator<Item = &'g Graph>) -> Rounded {
+    let most = most_rounded(level);
     if graphs.any(|graph| decides_by_roundings(graph, most)) { Rounded::Alike } else { most }
 }
 
