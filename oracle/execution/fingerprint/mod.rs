@@ -1477,7 +1477,7 @@ impl Domain for Fingerprints {
                 number.ok().and_then(|cells| cells.first().map(|&cell| number_of(cell, wide(dtype))));
             let cell = self.folded(&mut algebra, op, dtype, &of, number.unwrap_or(f64::NAN));
             let is_sum = op == Reduce::Sum && dtype.class() == DtypeClass::Int;
-            if is_sum && of.iter().all(|cell| algebra.is_condition(cell)) {
+            if is_sum && bits::holds(dtype, &cell) && of.iter().all(|cell| algebra.is_condition(cell)) {
                 algebra.table.counts.insert(cell.key(), of);
             }
             let wraps = dtype.class() == DtypeClass::Int && !matches!(op, Reduce::Amax | Reduce::Amin);
@@ -1495,6 +1495,11 @@ impl Domain for Fingerprints {
     }
 
     fn cumsum(&self, dtype: Dtype, cells: &[u64], run: usize) -> Outcome<Vec<u64>> {
+        if self.laws.are_bits() && dtype == Dtype::F32 {
+            // PyTorch's CPU adds up float32 in double precision, and rounds each sum.
+            let sums = self.cumsum(Dtype::F64, &self.cast(cells, dtype, Dtype::F64)?, run)?;
+            return self.cast(&sums, Dtype::F64, dtype);
+        }
         let table = &mut *self.table();
         let mut algebra = self.algebra(table);
         let numbers: Vec<u64> = cells.iter().map(|&key| as_number(algebra.cell(key).number, dtype)).collect();

@@ -469,7 +469,6 @@ impl Writer<'_> {
                 }
                 _ => Err("a power of two numbers".into()),
             },
-            "cumsum" => self.on("aten.cumsum.default", x, &[Value::Int(int(&args[1])?)]),
             "sum" | "count" => self.reduce("aten.sum.dim_IntList", args),
             "amax" => self.reduce("aten.amax.default", args),
             "amin" => self.reduce("aten.amin.default", args),

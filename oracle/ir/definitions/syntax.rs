@@ -237,7 +237,6 @@ const ROUNDING: &[&str] = &[
     "cos",
     "pow",
     "sum",
-    "cumsum",
     "prod",
     "matmul",
     "erf",
