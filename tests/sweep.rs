@@ -9,7 +9,7 @@ use graph_oracle::format::text;
 use graph_oracle::generate::{self, Config};
 use graph_oracle::graph::{Graph, World};
 use graph_oracle::ops::Ops;
-use graph_oracle::semantics::{Concrete, Domain, Options, Program, Fingerprints, Run, compare, run};
+use graph_oracle::semantics::{Concrete, Domain, Fingerprints, Options, Program, Run, compare, run};
 use std::collections::BTreeMap;
 use std::process::Command;
 

@@ -50,8 +50,8 @@ pub(super) fn written<'o, 'c>(
 
 #[cfg(test)]
 mod tests {
-    use super::super::domain::Domain;
     use super::super::Concrete;
+    use super::super::domain::Domain;
     use super::*;
 
     const OPS: [Binary; 7] =

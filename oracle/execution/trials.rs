@@ -37,8 +37,8 @@
 use super::between::Ways;
 use super::compare::{Aspect, Difference, Place, compare};
 use super::concrete::{Concrete, is_finite};
-use super::domain::Domain;
 use super::differing::differing;
+use super::domain::Domain;
 use super::fingerprint::{Fingerprints, part};
 use super::program::{Action, Input, Program};
 use super::run::{Failure, Given, Leaf, Options, Run, TensorValue, inputs, run};

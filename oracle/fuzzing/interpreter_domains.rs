@@ -9,7 +9,7 @@ use crate::case::Case;
 use crate::graph::{Dtype, Editor, Graph, NodeId, Op, Value};
 use crate::ops::Ops;
 use crate::rules::PassKind;
-use crate::semantics::{self, Concrete, Leaf, Options, Program, Fingerprints, Run};
+use crate::semantics::{self, Concrete, Fingerprints, Leaf, Options, Program, Run};
 use rustc_hash::FxHashMap;
 
 /// On a case in text.

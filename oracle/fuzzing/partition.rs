@@ -20,7 +20,7 @@ use crate::passes::partition::{Joint, PartitionConfig, Reference as ReferencePol
 use crate::rules::partition::PartitionConfig as JudgedConfig;
 use crate::rules::statement;
 use crate::rules::{PassKind, Severity};
-use crate::semantics::{self, Program, Fingerprints};
+use crate::semantics::{self, Fingerprints, Program};
 
 /// The default partition, on a joint graph in text.
 pub fn check_default(data: &[u8]) {

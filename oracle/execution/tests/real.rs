@@ -154,7 +154,8 @@ fn captured_graphs_equal_themselves() {
         let (ops, world) = (Ops::of(&graph), world(&graph));
         let program = Program::new(&graph, &ops, &world).unwrap();
         let go = || {
-            run(std::slice::from_ref(&program), &world, &Fingerprints::in_bits(), &Options::default()).unwrap()
+            run(std::slice::from_ref(&program), &world, &Fingerprints::in_bits(), &Options::default())
+                .unwrap()
         };
         assert_eq!(compare(&go(), &go()), [], "{}", path.display());
     }

@@ -6,7 +6,7 @@ use crate::case::{self, Case, PassConfig};
 use crate::generate::intrusions;
 use crate::graph::{Graph, NodeId, Op};
 use crate::ops::Ops;
-use crate::semantics::{self, Program, Fingerprints};
+use crate::semantics::{self, Fingerprints, Program};
 use rustc_hash::FxHashSet;
 use std::hash::BuildHasher;
 use std::time::{Duration, Instant};

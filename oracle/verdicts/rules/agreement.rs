@@ -188,7 +188,11 @@ mod tests {
         assert!(contradict(vec![(Symbolic, equal()), (Concrete, different(true))]));
         assert!(contradict(vec![(Symbolic, different(true)), (Concrete, equal())]));
         assert!(!contradict(vec![(Concrete, different(true)), (Fingerprints, equal())]));
-        assert!(contradict(vec![(Symbolic, unknown()), (Concrete, different(false)), (Fingerprints, equal())]));
+        assert!(contradict(vec![
+            (Symbolic, unknown()),
+            (Concrete, different(false)),
+            (Fingerprints, equal())
+        ]));
     }
 
     #[test]

@@ -157,8 +157,7 @@ pub(super) fn depends_on_layout(evidence: &Evidence, limit: u64, question: Quest
         let results = executed::execute(&at, limit, question).results;
         let alike = || executed::likeness(&at, limit, level, Asked::Answer).map(|(found, _)| found.alike);
         let is_apart = results.iter().any(is_different);
-        let is_same =
-            results.iter().any(is_equal) || level > Numerics::Exact && alike() == Some(Alike::Same);
+        let is_same = results.iter().any(is_equal) || level > Numerics::Exact && alike() == Some(Alike::Same);
         Some(if was_equal { is_apart && !is_same } else { is_same })
     };
     let worlds = evidence.before.graph.world.other_layouts();

@@ -11,7 +11,7 @@ use crate::judge::{Options, Values, Verdict};
 use crate::ops::{Kind, Ops, shape};
 use crate::rules::partition::PartitionConfig;
 use crate::scale::scaled;
-use crate::semantics::{self, Program, Fingerprints};
+use crate::semantics::{self, Fingerprints, Program};
 
 fn faults(graph: &Graph) -> Vec<String> {
     let (ops, edges) = (Ops::of(graph), Edges::new(graph));

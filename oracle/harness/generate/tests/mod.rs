@@ -8,7 +8,7 @@ use crate::analysis::topological::violations;
 use crate::analysis::validate::validate;
 use crate::analysis::{Collectives, Edges, Storages, storages::Mode};
 use crate::ops::{Collective, Ops, shape};
-use crate::semantics::{self, Concrete, Failure, Leaf, Program, Fingerprints};
+use crate::semantics::{self, Concrete, Failure, Fingerprints, Leaf, Program};
 
 fn case(seed: u64, index: u64) -> Generated {
     super::case(&Config::default(), seed, index)

@@ -4,7 +4,7 @@ use super::pytorch::joints;
 use super::recorded::read;
 use super::*;
 use crate::ops::Ops;
-use crate::semantics::{self, Failure, Options, Program, Fingerprints, Run as Execution};
+use crate::semantics::{self, Failure, Fingerprints, Options, Program, Run as Execution};
 use std::collections::BTreeSet;
 
 fn execute(graph: &Graph) -> Result<Execution, Failure> {
