@@ -263,16 +263,21 @@ impl<'a> Pair<'a> {
                 !compare(before, after).is_empty() && (is_random || part(before, after))
             };
             match found {
-                Ok(runs) if is_witness(&runs) => answers.numbers = Ok(runs),
-                // Numbers at the ends may lead outside of what a graph takes.
-                Err(stopped) if is_random => answers.numbers = Err(stopped),
-                _ => {
-                    answers.trials += u32::from(is_random);
-                    continue;
+                Ok(runs) if is_witness(&runs) => {
+                    let differences = compare(&runs.0, &runs.1);
+                    answers.numbers = Ok(runs);
+                    answers.excused = self.excused(&answers.numbers, question);
+                    if !answers.counted(differences).0.is_empty() {
+                        return;
+                    }
                 }
+                // Special numbers may lead outside of what a graph takes.
+                Err(stopped) if is_random => {
+                    answers.numbers = Err(stopped);
+                    return;
+                }
+                _ => answers.trials += u32::from(is_random),
             }
-            answers.excused = self.excused(&answers.numbers, question);
-            return;
         }
     }
 
