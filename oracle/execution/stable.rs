@@ -20,8 +20,8 @@ use super::run::Run;
 use super::trials::{Answers, Excuse, Pair, Question};
 use crate::graph::DtypeClass;
 
-/// Trials that are made.
-const TRIALS: std::ops::RangeInclusive<u32> = 1..=4;
+/// Trials that are made. The numbers of the first one are large, so that few functions are finite there.
+const TRIALS: [u32; 5] = [1, 2, 3, 4, 0];
 
 /// How far numbers of two precisions may be apart, as a part of what graphs differ by.
 const AGREEMENT: f64 = 0.1;

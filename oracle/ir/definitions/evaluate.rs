@@ -41,7 +41,6 @@ pub(super) struct Writer<'f> {
     pub editor: Editor,
     ops: Ops,
     file: &'f Definitions,
-    mark: &'f str,
     /// The call that is written out.
     of: NodeId,
     device: Option<Str>,
@@ -60,13 +59,12 @@ pub(super) struct Writer<'f> {
 }
 
 impl<'f> Writer<'f> {
-    pub fn new(editor: Editor, file: &'f Definitions, mark: &'f str) -> Writer<'f> {
+    pub fn new(editor: Editor, file: &'f Definitions) -> Writer<'f> {
         let ops = Ops::of(editor.graph());
         Writer {
             editor,
             ops,
             file,
-            mark,
             of: NodeId(0),
             device: None,
             left: 0,
@@ -372,7 +370,7 @@ impl<'f> Writer<'f> {
     pub fn call(&mut self, target: &str, args: &[Value], kwargs: &[(&str, Value)]) -> Made {
         self.left = self.left.checked_sub(1).ok_or("its term is too long")?;
         let word = target.split('.').nth(1).unwrap_or("part");
-        let base = format!("{}_{word}{}", self.editor.graph().name(self.of), self.mark);
+        let base = format!("{}_{word}", self.editor.graph().name(self.of));
         let id = self.editor.insert_before(Some(self.of), &base, target, args, kwargs, Out::Absent);
         self.ops.update(self.editor.graph());
         let out =

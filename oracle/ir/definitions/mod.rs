@@ -49,14 +49,13 @@ pub enum Rounded {
 }
 
 /// Graphs with the calls written out that are defined; `None` where there are none. `most`: how results may be rounded.
-/// An operator is written out in all graphs or in none. The names of new nodes end with the mark of their graph, so that
-/// marked graphs share none of them.
-pub fn written_out(graphs: &[(&Graph, &str)], most: Rounded) -> Option<Vec<Graph>> {
+/// An operator is written out in all graphs or in none.
+pub fn written_out(graphs: &[&Graph], most: Rounded) -> Option<Vec<Graph>> {
     let mut left_out: FxHashSet<String> = FxHashSet::default();
     loop {
         let known = left_out.len();
         let written: Vec<Option<Graph>> =
-            graphs.iter().map(|(graph, mark)| one_written_out(graph, mark, most, &mut left_out)).collect();
+            graphs.iter().map(|graph| one_written_out(graph, most, &mut left_out)).collect();
         if left_out.len() > known {
             continue;
         }
@@ -64,7 +63,7 @@ pub fn written_out(graphs: &[(&Graph, &str)], most: Rounded) -> Option<Vec<Graph
             return None;
         }
         let each = written.into_iter().zip(graphs);
-        return Some(each.map(|(written, (graph, _))| written.unwrap_or_else(|| (*graph).clone())).collect());
+        return Some(each.map(|(written, graph)| written.unwrap_or_else(|| (*graph).clone())).collect());
     }
 }
 
@@ -104,7 +103,7 @@ pub fn held(graph: &Graph, calls: &[NodeId]) -> FxHashSet<NodeId> {
             (node.args, node.out) = (args, out);
         }
     }
-    let mut writer = Writer::new(Editor::new(&alone), &DEFINITIONS, "");
+    let mut writer = Writer::new(Editor::new(&alone), &DEFINITIONS);
     let mut holds =
         |copy| writer.is_of_its_dtypes(copy) && writer.write(copy, Rounded::Otherwise, false, false).is_ok();
     copies.into_iter().filter(|&(_, copy)| holds(copy)).map(|(id, _)| id).collect()
@@ -127,12 +126,7 @@ fn rounded(graph: &Graph, id: NodeId) -> Option<(Rounded, bool)> {
 }
 
 /// A graph with the calls written out that are defined. Operators of which one cannot be are added to `left_out`.
-fn one_written_out(
-    graph: &Graph,
-    mark: &str,
-    most: Rounded,
-    left_out: &mut FxHashSet<String>,
-) -> Option<Graph> {
+fn one_written_out(graph: &Graph, most: Rounded, left_out: &mut FxHashSet<String>) -> Option<Graph> {
     let with_rounding = |id: NodeId| {
         let (own, may_be_exact) = rounded(graph, id).filter(|_| graph.node(id).op == Op::Call)?;
         let to_the_bit = most == Rounded::Alike;
@@ -145,7 +139,7 @@ fn one_written_out(
         return None;
     }
     let known = left_out.len();
-    let mut writer = Writer::new(Editor::new(graph), &DEFINITIONS, mark);
+    let mut writer = Writer::new(Editor::new(graph), &DEFINITIONS);
     for (id, most, may_be_exact, to_the_bit) in calls {
         let first = writer.editor.graph().len();
         if left_out.contains(graph.target(id)) || writer.write(id, most, may_be_exact, to_the_bit).is_err() {
@@ -189,7 +183,7 @@ mod tests {
 
     fn written_by(text: &str, most: Rounded) -> String {
         let graph = text::parse(text.as_bytes()).unwrap_or_else(|error| panic!("{error}\n{text}")).graph;
-        let written = written_out(&[(&graph, "")], most);
+        let written = written_out(&[&graph], most);
         written.map_or_else(|| "as it is".to_string(), |graphs| text::print_graph(&graphs[0]))
     }
 

@@ -7,7 +7,6 @@ mod accounts;
 mod allowed;
 pub mod bodies;
 pub mod candidate;
-mod defined;
 pub(crate) mod execute;
 mod functionalized;
 pub(crate) mod memory;
@@ -41,7 +40,6 @@ use crate::rules::{Code, Evaluated, Evaluators, Given, OnRanks, RankGraph, Reaso
 use crate::threads;
 use allowed::Comparable;
 use candidate::{Candidate, CandidateExt, Outcome, Refusal};
-use defined::by_definitions;
 pub use memory::judge_memory;
 pub use offer::{Offer, OfferedPromise};
 pub use references::References;
@@ -316,19 +314,10 @@ fn judge_pair(
 ) -> Result<Judgement, CannotJudge> {
     let pass = PassKind::named(&config.name).map_err(CannotJudge::Pass)?;
     check_options(config)?;
-    let judged = |before: &Graph, outcomes: &[(Option<u32>, Outcome)]| {
-        let prepared = Prepared::new(pass, before, outcomes, options);
-        let (before, outcomes) = (&*prepared.before, &prepared.outcomes[..]);
-        let given = family::Given { before, programs: &[], config, pass, outcomes, options };
-        Ok(prepared.finish((pass.row().judge_given)(&given)?, options))
-    };
-    let judgement: Judgement = judged(before, outcomes)?;
-    let is_settled = matches!(judgement.verdict, Verdict::Sound | Verdict::Refused(_));
-    if is_settled || pass.row().gives != Gives::Graph {
-        return Ok(judgement);
-    }
-    let level = policies(config, false)?.allowed.numerics;
-    by_definitions(judgement, before, outcomes, level, judged)
+    let prepared = Prepared::new(pass, before, outcomes, options);
+    let (before, outcomes) = (&*prepared.before, &prepared.outcomes[..]);
+    let given = family::Given { before, programs: &[], config, pass, outcomes, options };
+    Ok(prepared.finish((pass.row().judge_given)(&given)?, options))
 }
 
 /// Judges outcomes on ranks that had graphs of their own, each beside the graph that its rank had.

@@ -225,8 +225,7 @@ fn of_graphs<'g>(evidence: &Evidence, graphs: &'g [Graph]) -> Option<Evidence<'g
 
 /// The same with the calls written out that are defined.
 pub(super) fn written(evidence: &Evidence, most: Rounded) -> Option<Vec<Graph>> {
-    let graphs: Vec<(&Graph, &str)> = graphs(evidence)?.into_iter().map(|graph| (graph, "")).collect();
-    written_out(&graphs, most)
+    written_out(&graphs(evidence)?, most)
 }
 
 /// Whether graphs have more nodes, or name more tensors at once, than are followed when sizes change.

@@ -24,7 +24,7 @@ pub(crate) fn most_rounded(level: Numerics) -> Rounded {
 
 /// How terms may be rounded in the place of the calls of these graphs, by what a level allows: alike, where something tells
 /// the roundings of such a call from those of its definition.
-pub(crate) fn rounded<'g>(level: Numerics, mut graphs: impl Iterator<Item = &'g Graph>) -> Rounded {
+fn rounded<'g>(level: Numerics, mut graphs: impl Iterator<Item = &'g Graph>) -> Rounded {
     let most = most_rounded(level);
     if graphs.any(|graph| decides_by_roundings(graph, most)) { Rounded::Alike } else { most }
 }

@@ -87,7 +87,7 @@ pub use exposure::CostModel;
 pub use finding::{Finding, NodeMention, Severity, Stage};
 pub(crate) use graph::contradicting_records;
 pub use groups::MovedGroup;
-pub(crate) use loosened::{most_rounded, rounded};
+pub(crate) use loosened::most_rounded;
 pub(crate) use matching::{Account, named_as, named_through};
 pub(crate) use order::foreign_unrepaired;
 pub use policies::{Caps, JUDGE_OPTIONS, Policies, REWRITE_OPTIONS};
