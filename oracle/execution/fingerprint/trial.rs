@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Elements of all ranks at most: a cell of a fingerprint is as large as a dozen numbers.
-const MOST_ELEMENTS: u64 = 1 << 21;
+const MOST_ELEMENTS: u64 = 1 << 20;
 
 /// More points are tried, at most, where the fields lack a root at some.
 const MORE_POINTS: u32 = 24;

@@ -2,6 +2,7 @@
 //! What an equality of numbers is worth is said in [`semantics`]`::trials`.
 
 use super::cause::Parted;
+use super::evidence::same_evidence;
 use super::sizes::{Sized, Sizes};
 use super::values::{self, About, Observed, ValueDifference, ValueMethod, ValueResult};
 use super::{AnalyzedGraph, Code, Evidence, RankGraph, Reason, cause, loosened, own_index};
@@ -330,8 +331,11 @@ fn values_of(result: ValueResult) -> Option<Vec<ValueDifference>> {
     (!found.is_empty()).then_some(found)
 }
 
-/// That both graphs are the same bit for bit, in words, where fingerprints say so.
+/// That both graphs are the same bit for bit, in words: node for node, or by fingerprints.
 fn same_in_bits(evidence: &Evidence, limit: u64) -> Option<String> {
+    if evidence.ranks.len() < 2 && same_evidence(evidence.before.graph, evidence.after.graph) {
+        return Some("both graphs are the same, node for node".to_string());
+    }
     let (found, reserved) = likeness(evidence, limit, Numerics::Exact, Asked::Answer)?;
     (found.alike == Alike::Same && reserved.is_none())
         .then(|| format!("the same bit for bit, at {}", words::count(found.points as usize, "point")))
