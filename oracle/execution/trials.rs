@@ -252,8 +252,9 @@ impl<'a> Pair<'a> {
     pub fn search(&self, answers: &mut Answers, question: Question) {
         let is_small = self.before.iter().all(|program| program.recorded_elements <= FEW_ELEMENTS);
         let times = if is_small { MARKED_TRIALS } else { 1 };
+        let marks = self.marks();
         let random = (1..TRIALS).map(|trial| (trial, None));
-        let marked = (0..times).map(|more| (TRIALS + more, Some(self.marks())));
+        let marked = (0..times).map(|more| (TRIALS + more, Some(marks.clone())));
         let special = std::iter::once((TRIALS, Some(SPECIAL.to_vec())));
         for (trial, marks) in random.chain(marked).chain(special) {
             let is_random = marks.is_none();
