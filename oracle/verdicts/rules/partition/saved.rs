@@ -175,42 +175,48 @@ fn computable_in_backward(evidence: &PartitionEvidence) -> Vec<bool> {
     computable
 }
 
-/// Whether a value is kept for communication in backward whose result nobody needs, itself or as one of equal values of
-/// which one is left for all. PyTorch's partitions keep a wait that nobody reads, of whatever it waits for, or drop it
-/// when the signature stands already; so do they with communication of forward that backward can run too. What reads
-/// another saved value is no use of this one.
-fn serves_dead_communication(evidence: &PartitionEvidence, id: NodeId, computable: &[bool]) -> bool {
+/// Which nodes of the joint graph lead to communication in backward whose result nobody needs, themselves or as one of
+/// equal values of which one is left for all. PyTorch's partitions keep a wait that nobody reads, of whatever it waits
+/// for, or drop it when the signature stands already; so do they with communication of forward that backward can run
+/// too. What reads another saved value is no use of this one.
+fn leads_to_dead_communication(evidence: &PartitionEvidence) -> Vec<bool> {
     let joint = &evidence.joint;
-    let mut seen: FxHashSet<NodeId> = evidence.saved.iter().filter_map(|saved| saved.joint).collect();
-    let mut stack = vec![id];
+    let mut passes_on = computable_in_backward(evidence);
+    evidence.saved.iter().filter_map(|saved| saved.joint).for_each(|id| passes_on[id.index()] = false);
+    let communicates = |id: NodeId| joint.collectives.launch_at(id).is_some() || joint.is_wait(id);
+    let is_dead = |id: &NodeId| communicates(*id) && !evidence.runs_in_backward(*id);
+    let mut stack: Vec<NodeId> =
+        joint.graph.ids().filter(|id| passes_on[id.index()]).filter(is_dead).collect();
+    let mut leads = vec![false; joint.graph.len()];
     while let Some(at) = stack.pop() {
-        let twins = evidence.equal_nodes(at).iter();
-        for &user in twins.flat_map(|&twin| joint.edges.users(twin)) {
-            if !computable[user.index()] || !seen.insert(user) {
+        for &input in joint.edges.inputs(at) {
+            if leads[input.index()] {
                 continue;
             }
-            let communicates = joint.collectives.launch_at(user).is_some() || joint.is_wait(user);
-            if communicates && !evidence.runs_in_backward(user) {
-                return true;
+            for &twin in evidence.equal_nodes(input) {
+                leads[twin.index()] = true;
+                if passes_on[twin.index()] {
+                    stack.push(twin);
+                }
             }
-            stack.push(user);
         }
     }
-    false
+    leads
 }
 
 /// No tensor is saved in vain: a result or an effect of backward depends on it. What only communication reads that is
 /// itself in vain is left to `comm/no-dead-collective`. Numbers take no memory.
 pub(super) fn no_dead_saved(evidence: &PartitionEvidence) -> Checked {
-    let computable = computable_in_backward(evidence);
+    let excused = match evidence.config.promises.no_dead_collectives {
+        true => vec![false; evidence.joint.graph.len()],
+        false => leads_to_dead_communication(evidence),
+    };
     let mut findings = Vec::new();
     for saved in evidence.saved.iter().filter(|saved| saved.class != ValueClass::Symbol) {
         let Some(input) = saved.backward.filter(|input| !evidence.live_backward[input.index()]) else {
             continue;
         };
-        let excused = !evidence.config.promises.no_dead_collectives;
-        let serves = |id| serves_dead_communication(evidence, id, &computable);
-        if excused && saved.joint.is_some_and(serves) {
+        if saved.joint.is_some_and(|id| excused[id.index()]) {
             continue;
         }
         let name = saved.name.as_str();
