@@ -671,28 +671,24 @@ fn new_hazards(evidence: &Evidence, before: &Run, after: &Run) -> Vec<ValueDiffe
         let hazard = Hazard { rank: 0, ..*hazard };
         hazard.describe(|id| graph.name(id)).trim_start_matches("rank 0: ").to_string()
     };
-    let once = |all: Vec<(&Graph, Hazard)>, other: &Graph| {
-        let mut seen: Vec<(String, String, Hazard, bool)> = Vec::new();
+    let once = |all: Vec<(&'_ Graph, Hazard)>| {
+        let mut seen: Vec<(String, String, Hazard)> = Vec::new();
         for (graph, hazard) in all.into_iter().filter(|(graph, hazard)| counts(graph, hazard)) {
             let what = words(graph, &hazard);
             if !seen.iter().any(|(known, ..)| *known == what) {
-                let is_only = other.find(graph.name(hazard.node)).is_none();
-                seen.push((what, graph.target(hazard.node).to_string(), hazard, is_only));
+                seen.push((what, graph.target(hazard.node).to_string(), hazard));
             }
         }
         seen
     };
-    let of_before = before.hazards.iter().map(|h| (graph_before(evidence, h.rank), *h)).collect();
-    let of_after = after.hazards.iter().map(|h| (graph_on(evidence, h.rank), *h)).collect();
-    let (known, found) = (once(of_before, evidence.after.graph), once(of_after, evidence.before.graph));
-    fn sights(all: &[(String, String, Hazard, bool)]) -> Vec<Sight<'_, Discriminant<HazardKind>>> {
-        all.iter()
-            .map(|(what, target, h, is_only)| (&**what, &**target, discriminant(&h.kind), *is_only))
-            .collect()
+    let known = once(before.hazards.iter().map(|h| (graph_before(evidence, h.rank), *h)).collect());
+    let found = once(after.hazards.iter().map(|h| (graph_on(evidence, h.rank), *h)).collect());
+    fn sights(all: &[(String, String, Hazard)]) -> Vec<Sight<'_, Discriminant<HazardKind>>> {
+        all.iter().map(|(what, target, h)| (&**what, &**target, discriminant(&h.kind))).collect()
     }
     let mut told: Vec<ValueDifference> = Vec::new();
     let is_new = new_sights(&sights(&known), &sights(&found));
-    for ((what, _, hazard, _), _) in found.iter().zip(is_new).filter(|(_, is_new)| *is_new) {
+    for ((what, _, hazard), _) in found.iter().zip(is_new).filter(|(_, is_new)| *is_new) {
         let name = graph_on(evidence, hazard.rank).name(hazard.node);
         told.push(ValueDifference {
             title: what.clone(),

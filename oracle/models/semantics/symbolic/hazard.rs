@@ -2,12 +2,12 @@
 //! values taken before they exist.
 //!
 //! A hazard alone proves nothing about a pass: a graph may send padding that nobody reads. A hazard that `after` has
-//! and `before` has not is a fault of the pass.
+//! beyond those of `before` is a fault of the pass.
 
 use super::source::ValueId;
 use super::words::range_words;
 use crate::graph::{Graph, NodeId};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::hash::Hash;
 use std::ops::Range;
 
@@ -79,31 +79,23 @@ pub enum HazardKind {
     },
 }
 
-/// A hazard as it is found again in another graph: the node by name or in words, the operator, the kind, and whether only this
-/// one of both graphs has the node.
-pub type Sight<'h, K> = (&'h str, &'h str, K, bool);
+/// A hazard as it is counted: the node in words, the operator, the kind.
+pub type Sight<'h, K> = (&'h str, &'h str, K);
 
-/// Which hazards after are new: those that have no counterpart before. That is one of the same name, or for a node that is new one
-/// of the same operator of which the node is gone.
+/// Which hazards after are new: those of one operator and kind that are more than before. Which of them, no count can tell;
+/// reports name those whose words nobody knows from before.
 pub fn new_sights<'h, K: Copy + Eq + Hash>(before: &[Sight<'h, K>], after: &[Sight<'h, K>]) -> Vec<bool> {
-    let mut open: FxHashMap<Sight<K>, usize> = FxHashMap::default();
-    before.iter().for_each(|&sight| *open.entry(sight).or_default() += 1);
-    let mut take = |sight: &Sight<'h, K>| match open.get_mut(sight) {
-        Some(count) if *count > 0 => {
-            *count -= 1;
-            true
-        }
-        _ => false,
-    };
-    let mut is_new: Vec<bool> = after.iter().map(|sight| !take(sight)).collect();
     let mut left: FxHashMap<(&str, K), usize> = FxHashMap::default();
-    let gone = open.into_iter().filter(|((.., is_only), _)| *is_only);
-    gone.for_each(|((_, target, kind, _), count)| *left.entry((target, kind)).or_default() += count);
-    let found = is_new.iter_mut().zip(after).filter(|(is_new, sight)| **is_new && sight.3);
-    for (is_new, &(_, target, kind, _)) in found {
-        if let Some(count) = left.get_mut(&(target, kind)).filter(|count| **count > 0) {
-            *count -= 1;
-            *is_new = false;
+    before.iter().for_each(|&(_, target, kind)| *left.entry((target, kind)).or_default() += 1);
+    let known: FxHashSet<&Sight<K>> = before.iter().collect();
+    let mut is_new = vec![true; after.len()];
+    for is_known in [true, false] {
+        let which = after.iter().zip(&mut is_new).filter(|(sight, _)| known.contains(sight) == is_known);
+        for (&(_, target, kind), is_new) in which {
+            if let Some(count) = left.get_mut(&(target, kind)).filter(|count| **count > 0) {
+                *count -= 1;
+                *is_new = false;
+            }
         }
     }
     is_new
@@ -114,14 +106,10 @@ pub fn new_hazards<'h>(
     (old, before): (&'h Graph, &'h [Hazard]),
     (new, after): (&'h Graph, &'h [Hazard]),
 ) -> Vec<&'h Hazard> {
-    let sights = |graph: &'h Graph, hazards: &'h [Hazard], other: &Graph| -> Vec<Sight<'h, &'static str>> {
-        let sight = |h: &'h Hazard| {
-            let name = graph.name(h.node);
-            (name, graph.target(h.node), h.kind.name(), other.find(name).is_none())
-        };
-        hazards.iter().map(sight).collect()
+    let sights = |graph: &'h Graph, hazards: &'h [Hazard]| -> Vec<Sight<'h, &'static str>> {
+        hazards.iter().map(|h| (graph.name(h.node), graph.target(h.node), h.kind.name())).collect()
     };
-    let is_new = new_sights(&sights(old, before, new), &sights(new, after, old));
+    let is_new = new_sights(&sights(old, before), &sights(new, after));
     after.iter().zip(is_new).filter(|(_, is_new)| *is_new).map(|(hazard, _)| hazard).collect()
 }
 
