@@ -117,7 +117,8 @@ pub(super) fn edges_kept(evidence: &Evidence) -> Checked {
     let (before, after) = (&evidence.before, &evidence.after);
     let mut findings = Vec::new();
     // For each edge what stands for its ends, and which pairs of these: one of them is enough. Where the second end is a
-    // wait for what has been waited for, which does nothing, it is also enough that all its readers follow.
+    // wait for what has been waited for, which does nothing, it is also enough that all its readers follow. A reader for
+    // which nothing stands is another rule's business.
     let mut asked: Vec<(&OrderingEdge, NodeId, NodeId, Vec<Range<usize>>)> = Vec::new();
     let mut pairs: Vec<(NodeId, NodeId)> = Vec::new();
     for edge in &before.graph.ordering {
@@ -128,8 +129,8 @@ pub(super) fn edges_kept(evidence: &Evidence) -> Checked {
             false => evidence.stands_for(edge.after),
         };
         let readers = if waits_again { before.readers_of_wait(edge.after) } else { Vec::new() };
-        let readers: Vec<Vec<NodeId>> =
-            readers.into_iter().map(|reader| evidence.stands_for(reader)).collect();
+        let readers = readers.into_iter().map(|reader| evidence.stands_for(reader));
+        let readers: Vec<Vec<NodeId>> = readers.filter(|nodes| !nodes.is_empty()).collect();
         let start = pairs.len();
         let mut add = |second: &[NodeId]| {
             let start = pairs.len();
