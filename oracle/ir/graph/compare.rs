@@ -123,6 +123,25 @@ impl Graph {
     pub fn same_result(&self, id: NodeId, other: &Graph, twin: NodeId) -> bool {
         Pair { a: self, b: other }.outs(self.node(id).out, other.node(twin).out)
     }
+
+    /// Whether what two nodes return is recorded with the same sizes and dtypes. Where elements lie is not asked.
+    pub fn same_sizes(&self, id: NodeId, other: NodeId) -> bool {
+        self.same_out_sizes(self.node(id).out, self.node(other).out)
+    }
+
+    fn same_out_sizes(&self, x: Out, y: Out) -> bool {
+        match (x, y) {
+            (Out::Tensor(x), Out::Tensor(y)) => {
+                let (x, y) = (self.tensor(x), self.tensor(y));
+                x.dtype == y.dtype && self.dims(x.shape) == self.dims(y.shape)
+            }
+            (Out::Tuple(x), Out::Tuple(y)) | (Out::Dict(x), Out::Dict(y)) => {
+                let (x, y) = (self.outs(x), self.outs(y));
+                x.len() == y.len() && x.iter().zip(y).all(|(&x, &y)| self.same_out_sizes(x, y))
+            }
+            (x, y) => std::mem::discriminant(&x) == std::mem::discriminant(&y),
+        }
+    }
 }
 
 fn differ<T: PartialEq + std::fmt::Debug>(what: &str, a: &T, b: &T) -> Option<String> {

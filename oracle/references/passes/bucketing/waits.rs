@@ -1,4 +1,5 @@
-//! One wait per value: the first wait on a value is kept, the others and waits of waits are folded into it.
+//! One wait per value: the first wait on a value is kept, the others and waits of waits are folded into it. A wait that
+//! records other sizes stays: one of the two records is not true, and readers may rely on either.
 //!
 //! Source: `torch._inductor.fx_passes.bucketing.deduplicate_wait_tensors`.
 
@@ -20,10 +21,11 @@ fn redundant(editor: &Editor, targets: &Targets) -> Vec<(NodeId, NodeId)> {
             continue;
         }
         let Some(Value::Node(value)) = graph.argument(wait, 0, "tensor") else { continue };
-        let keep = match kept.get(&value) {
-            Some(&keep) => keep,
+        let elder = match kept.get(&value) {
+            Some(&elder) => elder,
             None => *first.entry(value).or_insert(wait),
         };
+        let keep = if graph.same_sizes(wait, elder) { elder } else { wait };
         kept.insert(wait, keep);
         if keep != wait {
             redundant.push((wait, keep));

@@ -1,7 +1,8 @@
 //! Merging of equal nodes: the first one in graph order stays, later ones are rewired to it.
 //!
 //! Two nodes are equal if target, arguments (after merging) with their structure and types, context (stream, memory
-//! pool), region between writes, and a key of the caller agree. Floats are compared by their bits. Never merged are
+//! pool), region between writes, recorded sizes and dtypes, and a key of the caller agree. (Of equal calls with other sizes
+//! one record is not true, and readers may rely on either.) Floats are compared by their bits. Never merged are
 //! nodes with effects, draws of random numbers, uninitialised memory (`aten.empty`), values that share storage with an
 //! output, values that are written in place, buffers that a functionalized kernel writes to, and numbers that only
 //! running gives (unbacked symbols).
@@ -144,6 +145,9 @@ pub fn merge(
         let slot =
             first.entry((strategy.merge_key(joint, &representative, id), extra(id))).or_insert((region, id));
         if slot.0 == region {
+            if !joint.graph.same_sizes(slot.1, id) {
+                continue;
+            }
             let (kept, own) = (&mut recompute[slot.1.index()], joint.tags(id).recompute);
             let contrary = matches!(
                 (*kept, own),
