@@ -11,6 +11,7 @@ use crate::analysis::{Collectives, Edges};
 use crate::config::partition::PartitionConfig;
 use crate::graph::{Dim, Graph, NodeId, Op, Out, Str, Symbol, Value};
 use crate::ops::Ops;
+use fixedbitset::FixedBitSet;
 use rustc_hash::FxHashMap;
 
 /// What a node is to a partitioner.
@@ -91,6 +92,8 @@ pub struct Joint {
     /// Backward outputs, flattened.
     pub backward_outputs: Vec<Value>,
     roles: Vec<Role>,
+    /// What is made of a tangent.
+    of_tangents: FixedBitSet,
     /// For each value of communication in flight the waits for it.
     waits: FxHashMap<NodeId, Vec<NodeId>>,
     symbols: FxHashMap<Str, usize>,
@@ -157,9 +160,16 @@ impl Joint {
             Op::Call => Role::Call,
             Op::Output => Role::Output,
         });
+        let roles: Vec<Role> = roles.collect();
+        let mut of_tangents = FixedBitSet::with_capacity(graph.len());
+        for id in graph.ids() {
+            let is_made_of_one = edges.inputs(id).iter().any(|input| of_tangents.contains(input.index()));
+            of_tangents.set(id.index(), roles[id.index()] == Role::Tangent || is_made_of_one);
+        }
         let symbol = |(i, symbol): (usize, &Symbol)| Some((graph.strings().find(&symbol.name)?, i));
         Ok(Joint {
-            roles: roles.collect(),
+            roles,
+            of_tangents,
             waits,
             symbols: graph.symbols.iter().enumerate().rev().filter_map(symbol).collect(),
             edges,
@@ -308,15 +318,17 @@ impl Joint {
     }
 
     /// Whether `id` belongs in the forward graph by its tag, or because it writes and is not tagged backward, or has
-    /// another effect and is tagged forward. (PyTorch asserts again in backward what forward has asserted.)
+    /// another effect that no tag and no tangent puts into backward. (PyTorch asserts again in backward what forward has
+    /// asserted.)
     pub fn must_be_forward(&self, id: NodeId) -> bool {
+        let acts = || self.target(id).side_effect && !self.target(id).wait;
         match self.tags(id).placement {
             Placement::MustBeForward => true,
             Placement::Backward | Placement::MustBeBackward => false,
-            Placement::Untagged => self.target(id).mutable,
-            Placement::Forward => {
-                self.target(id).mutable || self.target(id).side_effect && !self.target(id).wait
+            Placement::Untagged => {
+                self.target(id).mutable || acts() && !self.of_tangents.contains(id.index())
             }
+            Placement::Forward => self.target(id).mutable || acts(),
         }
     }
 
