@@ -45,12 +45,12 @@ pub(super) fn static_inputs(evidence: &PartitionEvidence) -> FxHashSet<NodeId> {
     primals.into_iter().zip(is_static).filter_map(|(id, is_static)| is_static.then_some(id)).collect()
 }
 
-/// The bytes of a storage; where they are not known those of the values saved of it, of which the largest counts.
+/// The bytes of a storage; where they are not known, by the hints of symbolic sizes those of the value that it was made
+/// for and of the values saved of it, of which the largest counts.
 fn bytes_of(side: &AnalyzedGraph, storage: StorageIndex, shown: &[NodeId]) -> Option<i64> {
-    side.storages()
-        .storage(storage)
-        .bytes
-        .or_else(|| shown.iter().map(|&id| side.graph.bytes(side.graph.tensor_of(id)?)).max().flatten())
+    let info = side.storages().storage(storage);
+    let hinted = |&id: &NodeId| side.graph.bytes(side.graph.tensor_of(id)?);
+    info.bytes.or_else(|| shown.iter().chain([&info.by]).map(hinted).max().flatten())
 }
 
 /// What is saved; `None` where a size is not known.
