@@ -158,8 +158,8 @@ impl Pair<'_> {
         Some(found)
     }
 
-    /// The numbers that calls are given, with 0 and 1 of either sign; where there are several dtypes, the first integer that
-    /// a float rounds, and one past its range.
+    /// The numbers that calls are given, with 0 and 1 of either sign; the ends of integers; where there are several dtypes,
+    /// the first integer that a float rounds, and one past its range.
     pub(in super::super) fn marks(&self) -> Vec<f64> {
         let mut marks = vec![0.0, 1.0, -1.0];
         let mut dtypes = BTreeSet::new();
@@ -168,10 +168,17 @@ impl Pair<'_> {
             let outs = graph.ids().flat_map(|id| graph.tensors_of(graph.node(id).out));
             dtypes.extend(outs.map(|tensor| graph.tensor(tensor).dtype));
         }
-        for dtype in dtypes.iter().filter(|dtype| dtype.class() == DtypeClass::Float && dtypes.len() > 1) {
+        for dtype in &dtypes {
             let (bits, range) = dtype.precision();
-            marks.push((1u64 << bits) as f64 + 1.0);
-            marks.extend((range < i64::BITS).then(|| 2f64.powi(range as i32 + 1)));
+            let end = 2f64.powi(range as i32);
+            match dtype.class() {
+                DtypeClass::Int => marks.extend([-end, end - 1.0]),
+                DtypeClass::Float if dtypes.len() > 1 => {
+                    marks.push((1u64 << bits) as f64 + 1.0);
+                    marks.extend((range < i64::BITS).then_some(2.0 * end));
+                }
+                _ => {}
+            }
         }
         marks.sort_by(f64::total_cmp);
         marks.dedup();
