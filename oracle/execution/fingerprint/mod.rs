@@ -1593,24 +1593,40 @@ impl Domain for Fingerprints {
         let count = parts.first().map_or(0, |part| part.len());
         let all: Vec<u64> = (0..count).flat_map(|i| parts.iter().map(move |part| part[i])).collect();
         let reduce = match op {
-            RankReduce::Sum => Reduce::Sum,
-            RankReduce::Avg => Reduce::Mean,
-            RankReduce::Product => Reduce::Prod,
-            RankReduce::Max => Reduce::Amax,
-            RankReduce::Min => Reduce::Amin,
-            RankReduce::Band | RankReduce::Bor | RankReduce::Bxor => {
-                let what = words(text("ranks"), [op as u64, dtype.class() as u64]);
-                let table = &mut *self.table();
-                let algebra = self.algebra(table);
-                let mut of = |run: &[u64]| {
-                    let of: Vec<Cell> = run.iter().map(|&key| algebra.cell(key)).collect();
-                    let drawn = if let [only] = of.as_slice() { *only } else { algebra.unordered(what, &of) };
-                    self.held(algebra.table, Cell { is_lost: true, ..drawn }, dtype)
-                };
-                return Ok(all.chunks(parts.len().max(1)).map(&mut of).collect());
-            }
+            // Conditions are joined, not counted.
+            RankReduce::Sum if dtype == Dtype::Bool => Some(Reduce::Amax),
+            RankReduce::Product if dtype == Dtype::Bool => Some(Reduce::Amin),
+            RankReduce::Sum => Some(Reduce::Sum),
+            RankReduce::Avg => Some(Reduce::Mean),
+            RankReduce::Product => Some(Reduce::Prod),
+            RankReduce::Max => Some(Reduce::Amax),
+            RankReduce::Min => Some(Reduce::Amin),
+            RankReduce::Band | RankReduce::Bor | RankReduce::Bxor => None,
         };
-        self.reduce(reduce, dtype, &all, parts.len())
+        // In which order numbers are added up over ranks, and in which dtype, is the backend's choice: bit for bit it is a
+        // function of its own.
+        let adds = matches!(reduce, Some(Reduce::Sum | Reduce::Mean | Reduce::Prod));
+        if let Some(reduce) = reduce.filter(|_| !(adds && self.laws.are_bits() && rounds(dtype))) {
+            return self.reduce(reduce, dtype, &all, parts.len());
+        }
+        let what = words(text("ranks"), [op as u64, if adds { dtype as u64 } else { dtype.class() as u64 }]);
+        let table = &mut *self.table();
+        let algebra = self.algebra(table);
+        let mut of = |run: &[u64]| {
+            let of: Vec<Cell> = run.iter().map(|&key| algebra.cell(key)).collect();
+            if let [only] = of.as_slice() {
+                return self.held(algebra.table, *only, dtype);
+            }
+            let drawn = if adds { algebra.opaque(what, &of) } else { algebra.unordered(what, &of) };
+            let number = reduce.and_then(|reduce| {
+                let numbers: Vec<u64> = of.iter().map(|cell| as_number(cell.number, dtype)).collect();
+                let found = self.numbers.reduce(reduce, wide(dtype), &numbers, numbers.len()).ok()?;
+                Some(number_of(*found.first()?, wide(dtype)))
+            });
+            let is_lost = number.is_none() || of.iter().any(|cell| cell.is_lost);
+            self.held(algebra.table, Cell { is_lost, number: number.unwrap_or(f64::NAN), ..drawn }, dtype)
+        };
+        Ok(all.chunks(parts.len().max(1)).map(&mut of).collect())
     }
 
     fn draw(&self, draw: Draw, key: u64, dtype: Dtype, count: usize) -> Outcome<Vec<u64>> {
