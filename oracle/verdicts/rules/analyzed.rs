@@ -183,6 +183,18 @@ impl<'a> AnalyzedGraph<'a> {
         self.is_wait(id) && self.edges.inputs(id).iter().any(|&input| self.is_wait(input))
     }
 
+    /// The first of waits that wait for one another's results; any other node is its own.
+    pub(super) fn first_wait(&self, id: NodeId) -> NodeId {
+        let earlier = |wait: NodeId| {
+            self.edges.inputs(wait).iter().copied().find(|&input| input < wait && self.is_wait(input))
+        };
+        let mut first = id;
+        while let Some(input) = earlier(first).filter(|_| self.is_wait(first)) {
+            first = input;
+        }
+        first
+    }
+
     /// Whether a node waits for what has been waited for before it, by a wait of the same value or of its result: it does
     /// nothing.
     pub(super) fn waits_for_nothing(&self, id: NodeId) -> bool {

@@ -215,10 +215,23 @@ impl<'g> Both<'g> {
             analyzed: OnceCell::new(),
             uses: OnceCell::new(),
         };
+        if account != Account::Likeliest {
+            both.take_second_waits_for_the_first();
+        }
         if account == Account::Once {
             both.take_equal_calls_for_one();
         }
         both
+    }
+
+    /// Has whoever takes a wait for what has been waited for take that, before and after.
+    fn take_second_waits_for_the_first(&mut self) {
+        let (before, after) = self.analyzed();
+        let first =
+            |side: &AnalyzedGraph| side.graph.ids().map(|id| side.first_wait(id)).collect::<Vec<NodeId>>();
+        let (first_before, first_after) = (first(before), first(after));
+        self.old.take(&first_before);
+        self.new.take(&first_after);
     }
 
     /// Has whoever takes a pure call that is the same as an earlier one take that one, before and after.
