@@ -157,6 +157,12 @@ pub trait Domain: Sync {
     /// Its name, for people.
     fn name(&self) -> &'static str;
 
+    /// Whether an element that was computed in one dtype is another one where it is seen under another dtype. It is where cells
+    /// are bits.
+    fn tells_dtypes_apart(&self) -> bool {
+        false
+    }
+
     /// Whatever is asked from here on is asked for this node.
     fn enter(&self, _node: NodeId) {}
 

@@ -46,6 +46,7 @@ mod ports;
 mod program;
 mod promote;
 mod rank;
+mod retyped;
 mod run;
 mod smooth;
 mod stable;

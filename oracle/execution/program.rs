@@ -9,7 +9,9 @@ use super::hash;
 use super::run::Failure;
 use crate::analysis::{Draws, redundant_assertions};
 use crate::graph::{Graph, NodeId, Op, Out, Strings, Value, World};
-use crate::ops::{Bound, Collective, Default as Constant, Fill, Kind, Matmul, Move, OpInfo, Ops, Schema};
+use crate::ops::{
+    Bound, Collective, Default as Constant, Fill, Kind, Matmul, Move, OpInfo, Ops, Schema, View,
+};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::OnceLock;
 
@@ -78,6 +80,8 @@ pub struct Program<'g> {
     pub(crate) redundant_assertions: FxHashSet<NodeId>,
     /// Elements of all recorded results.
     pub(crate) recorded_elements: u128,
+    /// Whether it shows elements under another dtype.
+    pub(crate) retypes: bool,
     /// For each node whether it is computed from constants alone, once that has been asked.
     constants: OnceLock<Vec<bool>>,
 }
@@ -115,6 +119,7 @@ impl<'g> Program<'g> {
             draws: Draws::new(graph, ops),
             redundant_assertions: redundant_assertions(graph, ops),
             recorded_elements: 0,
+            retypes: false,
             constants: OnceLock::new(),
         };
         let mut names: FxHashMap<&str, usize> = FxHashMap::default();
@@ -139,6 +144,7 @@ impl<'g> Program<'g> {
                 Op::GetAttr => Step { key: hash::text(graph.target(id)), ..Step::plain(Action::Object) },
                 Op::Output => Step::plain(Action::Output),
                 Op::Call => {
+                    this.retypes |= matches!(ops.get(graph, id).kind, Kind::View(View::Dtype));
                     let signature = signatures[node.target.0 as usize]
                         .get_or_insert_with(|| Signature::new(ops.get(graph, id), graph.strings()));
                     this.call(id, signature, ops.get(graph, id), &groups)?

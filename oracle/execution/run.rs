@@ -23,6 +23,7 @@ use super::layout::Dims;
 use super::number::Number;
 use super::program::Program;
 use super::rank::{Rank, State};
+use super::retyped::Retyped;
 use crate::graph::{Dtype, NodeId, World};
 
 /// How to run.
@@ -285,6 +286,8 @@ pub fn run(
     domain: &dyn Domain,
     options: &Options,
 ) -> Result<Run, Failure> {
+    let retyped = Retyped::new(domain);
+    let domain = retyped.for_programs(programs.iter());
     let mut all = all_ranks(programs, world, domain, options)?;
     let mut comm = Comm::new(world);
     for repeat in 0..options.repeats.max(1) {

@@ -41,6 +41,7 @@ use super::differing::differing;
 use super::domain::Domain;
 use super::fingerprint::{Fingerprints, part};
 use super::program::{Action, Input, Program};
+use super::retyped::Retyped;
 use super::run::{Failure, Given, Leaf, Options, Run, TensorValue, inputs, run};
 use super::smooth::views_by_record;
 use crate::graph::{Graph, NodeId, Op, Out, World};
@@ -214,6 +215,8 @@ impl<'a> Pair<'a> {
     /// # Errors
     /// [`Stopped`] says which has no run, and why.
     pub fn run(&self, domain: &dyn Domain) -> Result<(Run, Run), Stopped> {
+        let retyped = Retyped::new(domain);
+        let domain = retyped.for_programs(self.before.iter().chain(self.after));
         let before = run(self.before, self.world, domain, self.options).map_err(Stopped::Before)?;
         if let Some((rank, node)) = before.failed_assertion() {
             let reason = "what it asserts is not so with the numbers that were tried".to_string();

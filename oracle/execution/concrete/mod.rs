@@ -186,6 +186,10 @@ impl Domain for Concrete {
         "concrete values"
     }
 
+    fn tells_dtypes_apart(&self) -> bool {
+        true
+    }
+
     fn split(&self, cell: u64, bytes: u8) -> (u64, u64) {
         let bits = u32::from(bytes) * 4;
         let mask = (1u64 << bits.min(63)) - 1;

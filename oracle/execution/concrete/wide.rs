@@ -40,6 +40,10 @@ impl Domain for Wide {
         self.0.name()
     }
 
+    fn tells_dtypes_apart(&self) -> bool {
+        true
+    }
+
     fn split(&self, cell: u64, bytes: u8) -> (u64, u64) {
         self.0.split(cell, bytes)
     }

@@ -151,6 +151,8 @@ enum Inputs {
     Flat(Vec<f64>),
     /// All elements of one input in two are this.
     At(f64),
+    /// All lie within 1 of this: above it, below it, or those of one input above it and those of another one below it.
+    Beside(f64, Option<bool>),
 }
 
 impl Inputs {
@@ -166,6 +168,11 @@ impl Inputs {
             Inputs::Marked(marks) => pick(marks, of_element, 2),
             Inputs::Flat(marks) => pick(marks, of_input, 2),
             Inputs::At(mark) => (of_input >> 8).is_multiple_of(2).then_some(*mark),
+            Inputs::Beside(mark, is_above) => {
+                let apart = number.abs() / (1.0 + number.abs());
+                let is_above = is_above.unwrap_or((of_input >> 8).is_multiple_of(2));
+                Some(if is_above { mark + apart } else { mark - apart })
+            }
         }
     }
 }
@@ -277,7 +284,7 @@ fn keeps_dtype(function: Pointwise) -> bool {
 }
 
 /// The dtype of a function's results.
-fn result(function: Pointwise, dtype: Dtype) -> Dtype {
+pub(super) fn result(function: Pointwise, dtype: Dtype) -> Dtype {
     use Binary::*;
     match function {
         Pointwise::Opaque(_, out) => out,
@@ -1155,13 +1162,14 @@ impl Domain for Fingerprints {
         let number = number_of(self.numbers.input(key, index, dtype), dtype);
         let of_input = mix(mix(self.numbers.seed, key), text("input"));
         let hash = mix(mix(of_input, index), dtype as u64);
-        let mark = if is_float(dtype) { self.inputs.mark(number, of_input, mix(hash, 1)) } else { None };
+        let is_marked = is_float(dtype) || matches!(self.inputs, Inputs::Beside(..)) && dtype != Dtype::Bool;
+        let mark = if is_marked { self.inputs.mark(number, of_input, mix(hash, 1)) } else { None };
         let number = mark.map_or(number, |mark| self.cast_number(mark, Dtype::F64, dtype));
-        let is_wide = matches!(self.inputs, Inputs::Wide);
+        let is_drawn = matches!(self.inputs, Inputs::Wide | Inputs::Beside(..));
         let table = &mut *self.table();
         let mut algebra = self.algebra(table);
         let cell = match mark {
-            Some(_) if !is_wide => algebra.float(number, dtype != Dtype::F64),
+            Some(_) if !is_drawn => algebra.float(number, dtype != Dtype::F64),
             _ => algebra.drawn(hash),
         };
         let (low, high) = match bits::range(dtype) {

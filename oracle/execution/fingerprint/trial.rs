@@ -3,8 +3,10 @@
 use super::super::concrete::Concrete;
 use super::super::numerics::Numerics;
 use super::super::program::Program;
+use super::super::retyped::Retyped;
 use super::super::run::{Leaf, Run, TensorValue, run};
 use super::super::trials::Pair;
+use super::cell::Cell;
 use super::worlds::Worlds;
 use super::{Field, Fingerprints, Inputs, Laws, number_of};
 use crate::graph::{Dtype, DtypeClass, Graph, Value};
@@ -137,6 +139,18 @@ impl Pair<'_> {
             domain.each(|domain| domain.inputs = Inputs::At(mark));
             self.look(&mut domain, level, &mut found, &mut seen)?;
         }
+        // What is no number wherever it was looked at shows nothing.
+        let sides = [Some(true), Some(false), None, None];
+        for (&mark, side) in marks.iter().flat_map(|mark| sides.map(|side| (mark, side))) {
+            if found.alike != Alike::Same || !is_real || seen.is_defined() {
+                break;
+            }
+            domain.each(|domain| domain.inputs = Inputs::Beside(mark, side));
+            self.look(&mut domain, level, &mut found, &mut seen)?;
+        }
+        if found.alike == Alike::Same && is_real && !seen.is_defined() {
+            found.alike = Alike::Open("some elements were no numbers at every point".to_string());
+        }
         domain.each(|domain| domain.inputs = Inputs::OfTrial);
         let last = found.points + MORE_POINTS;
         while found.alike == Alike::Same && !seen.is_complete() && found.points < last {
@@ -196,7 +210,7 @@ impl Pair<'_> {
         found.points += 1;
         domain.each(|domain| domain.numbers = Concrete::of_trial(found.points));
         let (before, after) = self.at_a_point(domain)?;
-        let is_random = matches!(domain.own.inputs, Inputs::OfTrial | Inputs::Wide);
+        let is_random = matches!(domain.own.inputs, Inputs::OfTrial | Inputs::Wide | Inputs::Beside(..));
         let (mut alike, apart) = compare(&before, &after, domain, is_random.then_some(seen))?;
         found.in_doubles = found.in_doubles.max(apart);
         let is_narrower = domain.table().is_narrower();
@@ -221,9 +235,11 @@ impl Pair<'_> {
     fn at_a_point(&self, domain: &Worlds) -> Option<(Run, Run)> {
         let mut options = self.options.clone();
         options.max_elements = options.max_elements.min(MOST_ELEMENTS);
+        let retyped = Retyped::new(domain);
+        let known = retyped.for_programs(self.before.iter().chain(self.after));
         let ran = |side: usize, programs: &[Program]| {
             domain.table().side = side;
-            run(programs, self.world, domain, &options).ok()
+            run(programs, self.world, known, &options).ok()
         };
         Some((ran(0, self.before)?, ran(1, self.after)?))
     }
@@ -343,11 +359,30 @@ struct Seen {
     irregular: FxHashSet<(usize, usize)>,
     /// Whether some are equal in the second field alone, in which a maximum is taken by numbers.
     in_second: bool,
+    /// Those that were numbers at no point, and those that were at some.
+    undefined: FxHashSet<(usize, usize)>,
+    defined: FxHashSet<(usize, usize)>,
 }
 
 impl Seen {
     fn is_complete(&self) -> bool {
         self.irregular.is_subset(&self.equal)
+    }
+
+    fn is_defined(&self) -> bool {
+        self.undefined.is_empty()
+    }
+
+    /// Notes that elements are equal, and what they are.
+    fn note(&mut self, at: (usize, usize), cell: Option<Cell>) {
+        self.equal.insert(at);
+        if cell.is_some_and(|cell| !cell.is_lost && cell.number.is_nan() || cell.is_pole) {
+            if !self.defined.contains(&at) {
+                self.undefined.insert(at);
+            }
+        } else if self.defined.insert(at) {
+            self.undefined.remove(&at);
+        }
     }
 }
 
@@ -365,7 +400,7 @@ fn compare(before: &Run, after: &Run, domain: &Worlds, seen: Option<&mut Seen>) 
         let scale = cells.map(|cell| cell.number.abs()).filter(|x| x.is_finite()).fold(least, f64::max);
         for i in known(a) {
             if a.cells[i] == b.cells[i] {
-                seen.equal.insert((at, i));
+                seen.note((at, i), domain.cell(a.cells[i]));
                 continue;
             }
             let (Some(one), Some(other)) = (domain.cell(a.cells[i]), domain.cell(b.cells[i])) else {
@@ -373,7 +408,7 @@ fn compare(before: &Run, after: &Run, domain: &Worlds, seen: Option<&mut Seen>) 
                 continue;
             };
             if one.u == other.u || one.v == other.v || one.is_pole && other.is_pole {
-                seen.equal.insert((at, i));
+                seen.note((at, i), Some(one));
                 seen.in_second |= one.u != other.u;
                 continue;
             }
