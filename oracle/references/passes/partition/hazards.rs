@@ -3,7 +3,7 @@
 //! - A value *is overwritten*: forward writes to its storage after somebody read it. Backward would find the new
 //!   contents, so the value cannot be saved.
 //! - A node *cannot be repeated*: it draws random numbers and nobody tagged it to be computed again (then the draw
-//!   is paired, see [`super::random`]), or it has an effect.
+//!   is paired, see [`super::random`]), it has an effect, or forward writes to its storage before somebody reads it.
 //!
 //! PyTorch 2.15 knows of the first only for inputs that the runtime writes to (#197039) and of the second only
 //! through its list of cheap operators, which a budget sets aside (#190758).
@@ -38,7 +38,13 @@ impl Hazards {
         if strategy.minds_overwriting()
             && joint.ids().any(|id| joint.target(id).mutable && strategy.must_be_forward(joint, id))
         {
-            hazards.overwritten = overwritten(joint, strategy);
+            let is_read_before = |write: NodeId, reader: NodeId| reader < write;
+            hazards.overwritten = written(joint, strategy, &is_read_before);
+            for id in written(joint, strategy, &|write, reader| write < reader).into_keys() {
+                if joint.role(id) == Role::Call {
+                    hazards.unrepeatable[id.index()].get_or_insert(Ban::Rewritten);
+                }
+            }
         }
         hazards
     }
@@ -84,8 +90,13 @@ pub fn unrepeatable(joint: &Joint, id: NodeId) -> Option<Ban> {
     (joint.draws(id) && !is_paired).then_some(Ban::Draw)
 }
 
-/// Values that are read, and then overwritten by forward, each with the last such write.
-fn overwritten(joint: &Joint, strategy: &dyn Strategy) -> FxHashMap<NodeId, NodeId> {
+/// Values that forward writes to after they were made, each with the last such write of which `is_asked`, given one of
+/// their readers.
+fn written(
+    joint: &Joint,
+    strategy: &dyn Strategy,
+    is_asked: &dyn Fn(NodeId, NodeId) -> bool,
+) -> FxHashMap<NodeId, NodeId> {
     let graph = &joint.graph;
     let collectives = Collectives::new(graph, &joint.ops);
     let storages = Storages::new(graph, &joint.ops, &joint.edges, &collectives, Mode::Physical);
@@ -95,15 +106,15 @@ fn overwritten(joint: &Joint, strategy: &dyn Strategy) -> FxHashMap<NodeId, Node
             writes.entry(access.part.storage).or_default().push((access.node, access.part.bytes));
         }
     }
-    let read_before = |id: NodeId, write: NodeId| {
-        joint.users(id).iter().any(|&user| user < write && joint.role(user) != Role::Output)
+    let is_read = |id: NodeId, write: NodeId| {
+        joint.users(id).iter().any(|&user| joint.role(user) != Role::Output && is_asked(write, user))
     };
     let spoiled = |id: NodeId| {
         let writes = storages.all_parts(id).filter(|part| part.certain).flat_map(|part| {
             let writes = writes.get(&part.storage).map_or(&[][..], Vec::as_slice);
             writes.iter().filter(|(_, bytes)| bytes.overlap(part.bytes) != Overlap::No)
         });
-        let writes = writes.map(|&(write, _)| write).filter(|&write| id < write && read_before(id, write));
+        let writes = writes.map(|&(write, _)| write).filter(|&write| id < write && is_read(id, write));
         Some((id, writes.max()?))
     };
     joint.ids().filter_map(spoiled).collect()

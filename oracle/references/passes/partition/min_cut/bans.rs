@@ -18,6 +18,8 @@ pub enum Ban {
     Draw,
     /// It has an effect that would happen twice.
     Effect,
+    /// It was written to before it was read: computed again it would be what it was before.
+    Rewritten,
     /// It is not on the list of cheap operators.
     NotCheap,
     /// It is on the list of expensive operators.
@@ -42,6 +44,7 @@ impl Ban {
             Ban::MustSave => (Origin::Annotation, "must be saved, not computed again (MUST_SAVE)"),
             Ban::Draw => (Origin::DataDependence, "draws random numbers, which would be others"),
             Ban::Effect => (Origin::DataDependence, "has an effect, which would happen twice"),
+            Ban::Rewritten => (Origin::DataDependence, "is written to in forward before it is read"),
             Ban::NotCheap => (Origin::Heuristic, "is not on the list of operators that are computed again"),
             Ban::Expensive => (Origin::Heuristic, "is expensive to compute again"),
             Ban::MaterializedBackward => (Origin::Heuristic, "is needed in memory by backward"),
@@ -54,7 +57,7 @@ impl Ban {
 
     /// Whether no option and no budget lifts it.
     pub fn is_firm(self) -> bool {
-        matches!(self, Ban::MustSave | Ban::Draw | Ban::Effect)
+        matches!(self, Ban::MustSave | Ban::Draw | Ban::Effect | Ban::Rewritten)
     }
 }
 
