@@ -155,20 +155,32 @@ impl Machine<'_, '_> {
         window.offset == Size::Known(0)
     }
 
-    /// Whether the elements of a tensor certainly lie row by row, without gaps: then any sizes show them.
-    pub(super) fn is_row_major(&self, node: NodeId, tensor: Tensor) -> bool {
+    /// Whether the sizes of the current node's result certainly show the elements of a tensor as they lie: each run of
+    /// dimensions that lie row by row among themselves holds as many elements as some neighbouring sizes do. Source:
+    /// `at::detail::computeStride`.
+    pub(super) fn is_shown_as_it_lies(&self, node: NodeId, tensor: Tensor) -> bool {
         let known = self.windows.get(&(tensor.storage, tensor.path)).cloned();
-        let Some(window) = known.or_else(|| self.whole(node).filter(|_| tensor.path.is_none())) else {
+        let window = known.or_else(|| self.whole(node).filter(|_| tensor.path.is_none()));
+        let (Some(window), Some(result)) = (window, self.whole(self.node)) else { return false };
+        if sizes_of(&window).chain(sizes_of(&result)).any(|size| size == Size::Unknown) {
             return false;
-        };
-        let mut step = self.size_text(Size::Known(1));
-        for (&size, &stride) in window.shape.iter().zip(&window.strides).rev() {
-            if size != Size::Known(1) && self.size_text(stride) != step {
-                return false;
-            }
-            step = self.product(&step, size);
         }
-        true
+        let one = self.size_text(Size::Known(1));
+        let mut asked = result.shape.iter().rev().filter(|size| **size != Size::Known(1));
+        let dims = window.shape.iter().zip(&window.strides).rev();
+        let mut dims = dims.filter(|(size, _)| **size != Size::Known(1)).peekable();
+        while let Some((&size, &stride)) = dims.next() {
+            let (mut elements, mut next) = (self.size_text(size), self.product(&self.size_text(stride), size));
+            while let Some((&size, _)) = dims.next_if(|(_, stride)| self.size_text(**stride) == next) {
+                (elements, next) = (self.product(&elements, size), self.product(&next, size));
+            }
+            let mut shown = one.clone();
+            while shown != elements {
+                let Some(&size) = asked.next() else { return false };
+                shown = self.product(&shown, size);
+            }
+        }
+        asked.next().is_none()
     }
 
     /// A size in normal form.

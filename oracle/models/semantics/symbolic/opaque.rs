@@ -371,7 +371,8 @@ impl Machine<'_, '_> {
         {
             return Ok(Some(Tensor { path: name, ..tensor }));
         }
-        if self.is_symbolic(tensor) && call.schema.name == "reshape" && !self.is_row_major(node, tensor) {
+        let is_view = || self.is_shown_as_it_lies(node, tensor);
+        if self.is_symbolic(tensor) && call.schema.name == "reshape" && !is_view() {
             return Err(Reason::arguments("it is not known whether the result is a copy"));
         }
         // A view that is not computed: named by the call, minus what it reads, which may change.
