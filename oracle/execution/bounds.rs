@@ -1,22 +1,22 @@
-//! Inputs that are indices: which numbers a graph can be given for them.
+//! Inputs that are indices or divisors: which numbers a graph can be given for them.
 //!
 //! # The idea
 //!
 //! PyTorch raises where an index is outside its dimension, so a graph that runs is given none. An integer input each
 //! element of which selects in a dimension of size *n* holds numbers below *n*: from 0, or from *-n* where negative ones
 //! count from the end. A rewrite may count on that, as `torch._inductor.fx_passes.post_grad.scatter_upon_const_tensor`
-//! does.
+//! does. It raises, too, where an integer is divided by 0, so an integer input that divides integers holds no 0.
 //!
 //! # What it does not do
 //!
 //! Where an index is computed from inputs, these are drawn from the lower half of its positions, which is a guess: what
 //! lies outside all the same is noted by the run. An input that is written, and one that selects in an operator without a
-//! kernel, is drawn from all integers.
+//! kernel, is drawn from all integers, and so is what a divisor is computed from.
 
 use crate::graph::{Dtype, DtypeClass, Graph, NodeId, Op, Value};
-use crate::ops::{Bound, Collective, Kind, Move, Ops, View};
+use crate::ops::{Binary, Bound, Collective, Kind, Move, Ops, View};
 use rustc_hash::FxHashSet;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Numbers that an integer input, or a part of one, holds.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -29,6 +29,8 @@ pub struct Bounds {
     pub least: i64,
     /// One more than the greatest.
     pub end: i64,
+    /// Whether they divide, so that 0 is none of them.
+    pub divide: bool,
 }
 
 impl Bounds {
@@ -55,9 +57,17 @@ impl Bounds {
         }
         let bounds = found.into_iter().map(|((name, part), (least, end))| {
             let name = name.to_string();
-            Bounds { name, part, least, end }
+            Bounds { name, part, least, end, divide: false }
         });
-        bounds.filter(|bounds| bounds.least < bounds.end).collect()
+        let bounds = bounds.filter(|bounds| bounds.least < bounds.end);
+        let divisors = graph.ids().filter_map(|id| divisor(graph, ops, id));
+        let divisors = divisors.filter_map(|node| shown(graph, ops, node, &mut room));
+        let divisors: BTreeSet<_> = divisors.filter(|&(input, _)| !is_written(input)).collect();
+        let divisors = divisors.into_iter().map(|(input, part)| {
+            let name = graph.name(input).to_string();
+            Bounds { name, part, least: i64::MIN, end: i64::MAX, divide: true }
+        });
+        bounds.chain(divisors).collect()
     }
 
     /// Whether they hold for an element of an input's storage.
@@ -66,11 +76,13 @@ impl Bounds {
     }
 
     /// A number within all bounds for any number.
-    pub(super) fn within<'b>(all: impl Iterator<Item = &'b Bounds>, number: i64) -> i64 {
+    pub(super) fn within<'b>(all: impl Iterator<Item = &'b Bounds> + Clone, number: i64) -> i64 {
+        let divide = all.clone().any(|one| one.divide);
         let (least, end) =
             all.fold((i64::MIN, i64::MAX), |(least, end), one| (least.max(one.least), end.min(one.end)));
         match end.checked_sub(least).filter(|&count| count > 0) {
             Some(count) => least + number.wrapping_sub(least).rem_euclid(count),
+            None if divide && number == 0 => 1,
             None => number,
         }
     }
@@ -115,6 +127,20 @@ fn selections(graph: &Graph, ops: &Ops, id: NodeId) -> Vec<(NodeId, i64, i64)> {
     let mut found = found().unwrap_or_default();
     found.retain(is_index);
     found
+}
+
+/// What divides integers in a call.
+fn divisor(graph: &Graph, ops: &Ops, id: NodeId) -> Option<NodeId> {
+    let info = ops.call(graph, id)?;
+    let rounds = match info.kind {
+        Kind::Binary(Binary::FloorDivide | Binary::Remainder | Binary::Fmod) => true,
+        Kind::Binary(Binary::Div) => matches!(graph.kwarg(id, "rounding_mode"), Some(Value::Str(_))),
+        _ => false,
+    };
+    match graph.arg(id, 1)? {
+        Value::Node(node) if rounds && is_integer(graph.tensor_at(id, 0)?.dtype) => Some(node),
+        _ => None,
+    }
 }
 
 /// One more than the greatest number that an input's dtype holds, as far as it counts.
@@ -250,7 +276,7 @@ mod tests {
             ("some", Some(vec![1, 2]), 0, 4),
         ];
         assert_eq!(found, expected);
-        let bounds = |least, end| Bounds { name: String::new(), part: None, least, end };
+        let bounds = |least, end| Bounds { name: String::new(), part: None, least, end, divide: false };
         let (wide, narrow) = (bounds(-200, 200), bounds(0, 7));
         for number in [0, -200, -201, 200, i64::MAX, i64::MIN] {
             let within = Bounds::within([&wide].into_iter(), number);
@@ -258,5 +284,20 @@ mod tests {
             assert!((0..7).contains(&Bounds::within([&narrow, &wide].into_iter(), number)), "{number}");
         }
         assert_eq!(Bounds::within([&wide].into_iter(), -17), -17);
+    }
+
+    #[test]
+    fn divisors_of_integers_are_not_zero() {
+        let case = text::parse(
+            "x = input : i64[4]\ny = input : i64[4]\nz = input : i64[4]\nf = input : f32[4]\ni = input : i64[4]\n\
+             a = aten.remainder.Tensor(x, y) : i64[4]\nm = mul(z, z) : i64[4]\nb = aten.fmod.Tensor(a, m) : i64[4]\n\
+             q = aten.div.Tensor(x, z) : f32[4]\nr = aten.remainder.Tensor(f, i) : f32[4]\noutput (b, q, r)\n",
+        )
+        .unwrap();
+        let found = Bounds::of(&case.graph, &Ops::of(&case.graph), &|_| false);
+        let names: Vec<_> = found.iter().map(|bounds| (bounds.name.as_str(), bounds.divide)).collect();
+        assert_eq!(names, [("y", true)]);
+        let within = |number| Bounds::within(found.iter(), number);
+        assert_eq!([0, 1, -7, i64::MIN].map(within), [1, 1, -7, i64::MIN]);
     }
 }

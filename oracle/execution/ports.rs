@@ -108,13 +108,17 @@ impl Rank<'_> {
         };
         let drawn = |element: usize, part: usize| {
             let cell = domain.input(mix(key, part as u64), element as u64, dtype);
+            let cell = match marked(element, part).filter(|_| bounds.iter().all(|bounds| bounds.divide)) {
+                Some(number) => domain.constant(number, dtype),
+                None => cell,
+            };
             if bounds.is_empty() {
-                return marked(element, part).map_or(cell, |number| domain.constant(number, dtype));
+                return cell;
             }
             let place = window.place(element);
-            let mut own = bounds.iter().copied().filter(|bounds| bounds.hold_for(place)).peekable();
+            let own = bounds.iter().copied().filter(|bounds| bounds.hold_for(place));
             // Domains that know no integers draw no number.
-            let numbers = own.peek().and_then(|_| domain.integers(&[cell], dtype));
+            let numbers = own.clone().next().and_then(|_| domain.integers(&[cell], dtype));
             match numbers.as_deref() {
                 Some(&[number]) => domain.constant(Number::Int(Bounds::within(own, number)), dtype),
                 _ => cell,

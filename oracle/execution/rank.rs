@@ -54,7 +54,7 @@ pub(crate) struct Rank<'a> {
     /// A hash of the operators of unknown effect so far, which may share state.
     pub unknown: u64,
     pub effects: Vec<Effect>,
-    /// The first node that gave an index outside its dimension.
+    /// The first node that gave an index outside its dimension, or divided an integer by 0.
     pub outside: Option<NodeId>,
     /// Launches of the present step that it has to see through before it has a value.
     pub blocking: Vec<u32>,

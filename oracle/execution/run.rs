@@ -41,7 +41,7 @@ pub struct Options {
     pub given: Vec<Given>,
     /// Inputs whose numbers the domain draws within bounds.
     pub bounds: Vec<Bounds>,
-    /// Numbers at or beside which every other element of an input lies that has no bounds.
+    /// Numbers at or beside which every other element of an input lies that is no index.
     pub marks: Vec<f64>,
 }
 
@@ -93,7 +93,7 @@ impl Run {
         (0..).zip(&self.ranks).find_map(first)
     }
 
-    /// The first index outside its dimension, by the node that gave it, with its rank: PyTorch raises there.
+    /// The first [node whose numbers PyTorch does not take](RankRun::outside), with its rank.
     pub(super) fn outside(&self) -> Option<(u32, NodeId)> {
         (0..).zip(&self.ranks).find_map(|(rank, of)| Some((rank, of.outside?)))
     }
@@ -109,7 +109,8 @@ pub struct RankRun {
     pub inputs: Vec<FinalInput>,
     /// Effects in order.
     pub effects: Vec<Effect>,
-    /// The first node that gave an index outside its dimension, which was taken modulo the size.
+    /// The first node with numbers for which PyTorch raises: it gave an index outside its dimension, which was taken modulo
+    /// the size, or divided an integer by 0, which gave 0.
     pub outside: Option<NodeId>,
     /// Collectives in the order in which this rank starts them.
     pub launches: Vec<LaunchNote>,

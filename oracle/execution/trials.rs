@@ -227,7 +227,7 @@ impl<'a> Pair<'a> {
         if let Some((rank, node)) = before.outside()
             && !compare(&before, &after).is_empty()
         {
-            let reason = "an index that it gives is outside its dimension with the numbers that were tried"
+            let reason = "with the numbers that were tried it gives an index outside its dimension, or divides an integer by 0"
                 .to_string();
             return Err(Stopped::Before(Failure::Refused { rank, node, reason }));
         }

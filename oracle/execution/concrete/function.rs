@@ -348,7 +348,7 @@ fn int_binary(op: Binary, rounding: Rounding) -> Option<fn(i128, i128, i128) -> 
         Binary::Add => |x, y, alpha| x.wrapping_add(y.wrapping_mul(alpha)),
         Binary::Sub => |x, y, alpha| x.wrapping_sub(y.wrapping_mul(alpha)),
         Binary::Mul => |x, y, _| x.wrapping_mul(y),
-        // PyTorch raises where an integer is divided by 0. The oracle's inputs are arbitrary: it gives 0.
+        // PyTorch raises where an integer is divided by 0, or gives anything: here it is 0, and the run is no evidence.
         Binary::Div if rounding == Rounding::Floor => |x, y, _| {
             let quotient = x.checked_div(y).unwrap_or(0);
             if y != 0 && x % y != 0 && (x < 0) != (y < 0) { quotient - 1 } else { quotient }

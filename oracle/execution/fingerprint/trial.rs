@@ -230,6 +230,11 @@ impl Pair<'_> {
         domain.end_trial(is_random);
         Some(())
     }
+        // For what the graph before raises, the other one may give what it likes.
+        if alike == Alike::Apart && before.outside().is_some() {
+            domain.end_trial(is_random);
+            return Some(());
+        }
 
     /// Both graphs at one point.
     fn at_a_point(&self, domain: &Worlds) -> Option<(Run, Run)> {

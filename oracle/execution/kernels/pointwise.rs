@@ -2,7 +2,7 @@
 
 use super::super::block::Block;
 use super::super::concrete::rounded;
-use super::super::domain::{Operand, Outcome, Pointwise, Rounding, raise, refuse};
+use super::super::domain::{Domain, Operand, Outcome, Pointwise, Rounding, raise, refuse};
 use super::super::hash::mix;
 use super::super::layout::{self, Dims, Window};
 use super::super::number::{Number, range};
@@ -52,6 +52,16 @@ impl Ready {
 
     pub fn poison(&self) -> &[bool] {
         &self.poison
+    }
+
+    /// Whether some integer of it is known to be 0.
+    fn holds_zero(&self, domain: &dyn Domain, dtype: Dtype) -> bool {
+        if let Some(number) = self.number {
+            return number.is(0);
+        }
+        let numbers = domain.indices(&self.cells, dtype).unwrap_or_default();
+        let is_known = |at: usize| self.poison.get(at) != Some(&true);
+        numbers.iter().enumerate().any(|(at, &(number, _))| number == 0 && is_known(at))
     }
 }
 
@@ -133,7 +143,7 @@ impl Rank<'_> {
         out: Dtype,
     ) -> Outcome<Item> {
         let shape = self.common_shape(operands)?;
-        let block = self.computed(function, operands, shape, dtype, out)?;
+        let block = self.computed(node, function, operands, shape, dtype, out)?;
         let mut strides = self.common_strides(shape, operands, dtype);
         // A power of a number has its own allocation in PyTorch.
         if matches!((function, operands), (Pointwise::Binary(Binary::Pow, ..), [Given::Number(_), _])) {
@@ -145,6 +155,7 @@ impl Rank<'_> {
     /// The elements of a pointwise function.
     fn computed(
         &mut self,
+        node: NodeId,
         function: Pointwise,
         operands: &[Given],
         shape: Dims,
@@ -156,6 +167,13 @@ impl Rank<'_> {
             operands.iter().map(|&operand| self.ready(operand, shape, dtype)).collect::<Outcome<_>>()?;
         let list: Vec<Operand> = ready.iter().map(Ready::operand).collect();
         let cells = self.domain.pointwise(function, dtype, &list, count)?;
+        if let (Pointwise::Binary(Binary::Div | Binary::Remainder | Binary::Fmod, ..), [_, divisor]) =
+            (function, &ready[..])
+            && out.class() < DtypeClass::Float
+            && divisor.holds_zero(self.domain, dtype)
+        {
+            self.outside = self.outside.or(Some(node));
+        }
         Ok(Block::of_elements(cells, spread(&ready, count), out))
     }
 
