@@ -200,6 +200,30 @@ impl<'p, 'g> Ways<'p, 'g> {
         self.to(place).iter().any(is_random)
     }
 
+    /// Why numbers that differ at a place convict nobody where random operators draw in place of others on the way there:
+    /// nobody knows which numbers of one are which of the other.
+    pub(super) fn replaced_draws(sides: [&Ways; 2], place: &Place) -> Option<String> {
+        let drawn = sides.map(|side| {
+            let mut drawn: BTreeMap<u64, Vec<NodeId>> = BTreeMap::new();
+            for node in side.to(place) {
+                let is_draw = side.program.draws.of(node).is_some();
+                let Some(step) = side.program.steps.get(node.index()).filter(|_| is_draw) else { continue };
+                let operator = match step.action {
+                    Action::Call(Kind::Random(random)) if !is_drawn(step) => random as u64,
+                    _ => mix(1, step.key),
+                };
+                drawn.entry(operator).or_default().push(node);
+            }
+            drawn
+        });
+        let more = |side: usize| {
+            let others = |operator: &u64| drawn[1 - side].get(operator).map_or(0, Vec::len);
+            let more = drawn[side].iter().find(|(operator, nodes)| nodes.len() > others(operator));
+            more.and_then(|(_, nodes)| nodes.first()).map(|&node| sides[side].words(node))
+        };
+        Some(format!("concrete values differ where {} draws in place of {}", more(1)?, more(0)?))
+    }
+
     /// Some nodes and all that they depend on, in list order.
     fn behind(&self, mut open: Vec<NodeId>) -> Vec<NodeId> {
         let graph = self.program.graph;

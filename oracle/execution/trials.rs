@@ -17,7 +17,8 @@
 //! are given differs, or what is added and multiplied afterwards; or the same but for constants and operands that both
 //! graphs have; or where one graph computes the value, and an input moves it on which the other one does not depend.
 //! Elsewhere the difference is no evidence. A function with thresholds of drawn values counts as drawn: it
-//! may do nothing to what the operator really gives.
+//! may do nothing to what the operator really gives. Nor are numbers that differ any evidence where one random operator
+//! draws in place of another: which numbers of one are which of the other nobody knows.
 //!
 //! # Roundings
 //!
@@ -333,6 +334,10 @@ impl<'a> Pair<'a> {
             }
             let runs = traced.get_or_insert_with(|| self.traced(&Concrete::of_trial(0)).ok());
             let runs = match runs {
+            if let Some(why) = Ways::replaced_draws([one, other], &place) {
+                excused.push(Excuse { rank, place, why, by_rounding: false });
+                continue;
+            }
                 Some((one, other)) => [one.ranks.get(at), other.ranks.get(at)],
                 None => [None, None],
             };
