@@ -16,7 +16,7 @@ use super::concrete::wide::{Wide, wide};
 use super::concrete::{Concrete, Scalar, decode};
 use super::differing::{Cells, Differing, differing};
 use super::fingerprint::least_apart;
-use super::run::Run;
+use super::run::{Options, Run};
 use super::trials::{Answers, Excuse, Pair, Question};
 use crate::graph::DtypeClass;
 
@@ -31,18 +31,14 @@ impl Pair<'_> {
     /// of their tensor; differences that double precision does not confirm are excused.
     pub fn stable_differences(&self, tolerance: f64) -> Option<Answers> {
         for trial in TRIALS {
-            let own = self.shown(&Concrete::of_trial(trial)).ok()?;
-            let doubles = self.run(&Wide(Concrete::of_trial(trial))).ok()?;
-            let places = differing(&own.0, &own.1);
-            let confirmed: Vec<&Differing> =
-                places.iter().filter(|place| is_stable(place, &own, &doubles, tolerance)).collect();
+            let (own, confirmed) = self.confirmed(trial, Some(tolerance))?;
             if confirmed.is_empty() {
                 continue;
             }
             let differences = compare(&own.0, &own.1);
             let excused = differences.into_iter().filter(|one| {
                 let is_confirmed =
-                    confirmed.iter().any(|at| (at.rank, &at.place) == (one.rank as usize, &one.place));
+                    confirmed.iter().any(|(at, _)| (at.rank, &at.place) == (one.rank as usize, &one.place));
                 matches!(one.aspect, Aspect::Value { .. }) && !is_confirmed
             });
             let excuse = |one: super::Difference| Excuse {
@@ -58,19 +54,48 @@ impl Pair<'_> {
         }
         None
     }
+
+    /// How far numbers are apart, relative to the largest of their tensor, as double precision confirms in some trial, those
+    /// with inputs at the numbers that calls are given included. With a `tolerance`, 0 where that is no more than it and than
+    /// the last digits of constants may make.
+    pub(super) fn stable_distance(&self, tolerance: Option<f64>) -> f64 {
+        let random = TRIALS.into_iter().map(|trial| (trial, Vec::new()));
+        let distances = random.chain(self.marked_trials()).filter_map(|(trial, marks)| {
+            let options = Options { marks, ..self.options.clone() };
+            let (_, confirmed) = Pair { options: &options, ..*self }.confirmed(trial, tolerance)?;
+            confirmed.into_iter().map(|(_, distance)| distance).reduce(f64::max)
+        });
+        distances.fold(0.0, f64::max)
+    }
+
+    /// The numbers of a trial, and where they differ by how much as double precision confirms; `None` where one of both graphs
+    /// cannot be run.
+    fn confirmed(&self, trial: u32, tolerance: Option<f64>) -> Option<((Run, Run), Vec<(Differing, f64)>)> {
+        let own = self.shown(&Concrete::of_trial(trial)).ok()?;
+        let places = differing(&own.0, &own.1);
+        if places.is_empty() {
+            return Some((own, Vec::new()));
+        }
+        let doubles = self.run(&Wide(Concrete::of_trial(trial))).ok()?;
+        let confirmed = places.into_iter().filter_map(|place| {
+            let distance = stable_distance(&place, &own, &doubles, tolerance)?;
+            Some((place, distance))
+        });
+        let confirmed = confirmed.collect();
+        Some((own, confirmed))
+    }
 }
 
-/// Whether some elements differ at a place by as much in double precision as they do in their own.
-fn is_stable(place: &Differing, own: &(Run, Run), doubles: &(Run, Run), tolerance: f64) -> bool {
+/// How far some elements at a place are apart, relative to the largest, by as much in double precision as in their own.
+fn stable_distance(
+    place: &Differing,
+    own: &(Run, Run),
+    doubles: &(Run, Run),
+    tolerance: Option<f64>,
+) -> Option<f64> {
     let cells = |run| Cells::at(run, place);
-    let (Some(a), Some(b), Some(c), Some(d)) =
-        (cells(&own.0), cells(&own.1), cells(&doubles.0), cells(&doubles.1))
-    else {
-        return false;
-    };
-    let Some(dtype) = a.dtype.filter(|_| [&b, &c, &d].iter().all(|other| other.dtype == a.dtype)) else {
-        return false;
-    };
+    let (a, b, c, d) = (cells(&own.0)?, cells(&own.1)?, cells(&doubles.0)?, cells(&doubles.1)?);
+    let dtype = a.dtype.filter(|_| [&b, &c, &d].iter().all(|other| other.dtype == a.dtype))?;
     let number = |cells: &Cells, i: usize, dtype| match decode(cells.get(i)?, dtype) {
         Scalar::Float(x) => Some(x).filter(|x| x.is_finite()),
         Scalar::Int(n) => Some(n as f64),
@@ -80,8 +105,8 @@ fn is_stable(place: &Differing, own: &(Run, Run), doubles: &(Run, Run), toleranc
     let numbers =
         [&a, &b].into_iter().flat_map(|cells| (0..count(cells)).map(move |i| number(cells, i, dtype)));
     let largest = numbers.flatten().fold(0.0, |largest: f64, x| largest.max(x.abs()));
-    let least = match dtype.class() {
-        DtypeClass::Float => least_apart(dtype).max(tolerance) * largest,
+    let least = match tolerance {
+        Some(tolerance) if dtype.class() == DtypeClass::Float => least_apart(dtype).max(tolerance) * largest,
         _ => 0.0,
     };
     let parts = |i: usize| {
@@ -89,7 +114,7 @@ fn is_stable(place: &Differing, own: &(Run, Run), doubles: &(Run, Run), toleranc
         let doubles = [number(&c, i, wide(dtype))?, number(&d, i, wide(dtype))?];
         let distance = (doubles[0] - doubles[1]).abs();
         let agree = |k: usize| (own[k] - doubles[k]).abs() <= AGREEMENT * distance;
-        Some(distance > least && agree(0) && agree(1))
+        (distance > least && agree(0) && agree(1)).then_some(distance / largest)
     };
-    place.elements.iter().any(|&i| parts(i) == Some(true))
+    place.elements.iter().filter_map(|&i| parts(i)).reduce(f64::max)
 }

@@ -254,11 +254,8 @@ impl<'a> Pair<'a> {
 
     /// Looks for a witness in further trials, of graphs that are equal in the first one.
     pub fn search(&self, answers: &mut Answers, question: Question) {
-        let is_small = self.before.iter().all(|program| program.recorded_elements <= FEW_ELEMENTS);
-        let times = if is_small { MARKED_TRIALS } else { 1 };
-        let marks = self.marks();
         let random = (1..TRIALS).map(|trial| (trial, None));
-        let marked = (0..times).map(|more| (TRIALS + more, Some(marks.clone())));
+        let marked = self.marked_trials().map(|(trial, marks)| (trial, Some(marks)));
         let special = std::iter::once((TRIALS, Some(SPECIAL.to_vec())));
         for (trial, marks) in random.chain(marked).chain(special) {
             let is_random = marks.is_none();
@@ -284,6 +281,14 @@ impl<'a> Pair<'a> {
                 _ => answers.trials += u32::from(is_random),
             }
         }
+    }
+
+    /// Trials with inputs at the numbers that calls are given, and these numbers.
+    pub(super) fn marked_trials(&self) -> impl Iterator<Item = (u32, Vec<f64>)> {
+        let is_small = self.before.iter().all(|program| program.recorded_elements <= FEW_ELEMENTS);
+        let times = if is_small { MARKED_TRIALS } else { 1 };
+        let marks = self.marks();
+        (0..times).map(move |more| (TRIALS + more, marks.clone()))
     }
 
     /// The ways of one rank's two graphs.
@@ -329,15 +334,15 @@ impl<'a> Pair<'a> {
                 ways = self.ways(at).map(|ways| (at, ways));
             }
             let Some((_, [one, other])) = &ways else { continue };
+            if let Some(why) = Ways::replaced_draws([one, other], &place) {
+                excused.push(Excuse { rank, place, why, by_rounding: false });
+                continue;
+            }
             if !one.draws() && !other.draws() {
                 continue;
             }
             let runs = traced.get_or_insert_with(|| self.traced(&Concrete::of_trial(0)).ok());
             let runs = match runs {
-            if let Some(why) = Ways::replaced_draws([one, other], &place) {
-                excused.push(Excuse { rank, place, why, by_rounding: false });
-                continue;
-            }
                 Some((one, other)) => [one.ranks.get(at), other.ranks.get(at)],
                 None => [None, None],
             };

@@ -83,8 +83,26 @@ impl Distance {
 impl Pair<'_> {
     /// Whether both graphs compute the same by the laws of a level; `None` where one of them cannot be run, or gives other
     /// things than the other, and where their numbers part by more than `most`. Unless `is_asked`, it ends where they are not
-    /// known to be the same.
+    /// known to be the same. Numbers are apart as far as double precision confirms (`stable.rs`): where sums of large
+    /// numbers cancel, a rounding is as large as any difference.
     pub fn likeness(&self, level: Numerics, is_asked: bool, most: f64) -> Option<Likeness> {
+        let mut found = self.looked_at(level, is_asked, most)?;
+        if level == Numerics::Approximate && found.in_doubles.is_finite() {
+            let stable = self.stable_distance(None).max(found.in_own);
+            found.in_doubles = found.in_doubles.min(stable);
+        }
+        if found.alike == Alike::Apart
+            && found.in_doubles.is_finite()
+            && self.stable_distance(Some(0.0)) == 0.0
+        {
+            let why = "double precision does not confirm that numbers differ";
+            found.alike = Alike::Open(why.to_string());
+        }
+        Some(found)
+    }
+
+    /// The same, as the points say.
+    fn looked_at(&self, level: Numerics, is_asked: bool, most: f64) -> Option<Likeness> {
         // A few numbers are less work than fingerprints.
         let (in_own, elements) = self.own_distance(level)?;
         if in_own > most {
@@ -212,6 +230,11 @@ impl Pair<'_> {
         let (before, after) = self.at_a_point(domain)?;
         let is_random = matches!(domain.own.inputs, Inputs::OfTrial | Inputs::Wide | Inputs::Beside(..));
         let (mut alike, apart) = compare(&before, &after, domain, is_random.then_some(seen))?;
+        // For what the graph before raises, the other one may give what it likes.
+        if alike == Alike::Apart && before.outside().is_some() {
+            domain.end_trial(is_random);
+            return Some(());
+        }
         found.in_doubles = found.in_doubles.max(apart);
         let is_narrower = domain.table().is_narrower();
         if alike == Alike::Same && is_narrower {
@@ -230,11 +253,6 @@ impl Pair<'_> {
         domain.end_trial(is_random);
         Some(())
     }
-        // For what the graph before raises, the other one may give what it likes.
-        if alike == Alike::Apart && before.outside().is_some() {
-            domain.end_trial(is_random);
-            return Some(());
-        }
 
     /// Both graphs at one point.
     fn at_a_point(&self, domain: &Worlds) -> Option<(Run, Run)> {
