@@ -447,6 +447,14 @@ impl Fingerprints {
         }
     }
 
+    /// A number as an element: integers wrap it.
+    fn element(&self, algebra: &mut Algebra, number: Number, dtype: Dtype) -> Cell {
+        match (number, decode(concrete_cell(number, dtype), dtype)) {
+            (Number::Bool(_) | Number::Int(_) | Number::Float(_), Scalar::Int(n)) => algebra.integer(n),
+            _ => self.scalar(algebra, number, dtype),
+        }
+    }
+
     /// What a function without undefined places gives where it is given what is infinite or no number: what the number
     /// says. Else it has that number, as far as it has any. `ring`: sums, products and quotients alone are computed, so
     /// that what was divided by 0 stays that, or becomes 0.
@@ -1191,10 +1199,10 @@ impl Domain for Fingerprints {
         }
         let number = match decode(concrete_cell(number, dtype), dtype) {
             Scalar::Float(x) => Number::Float(x),
-            Scalar::Int(n) => i64::try_from(n).map_or(Number::Float(n as f64), Number::Int),
+            Scalar::Int(_) => number,
             Scalar::Complex(re, im) => Number::Complex(f64::from(re), f64::from(im)),
         };
-        let cell = self.scalar(&mut algebra, number, dtype);
+        let cell = self.element(&mut algebra, number, dtype);
         self.held(table, cell, dtype)
     }
 
@@ -1325,6 +1333,7 @@ impl Domain for Fingerprints {
         for (at, operand) in operands.iter().enumerate() {
             let is_condition = at == 0 && function == Pointwise::Where;
             cells.push(match operand {
+                Operand::Number(number) if wraps_first => vec![self.element(&mut algebra, *number, dtype)],
                 // Kernels take an exponent as a double, and round it for some elements only (PowKernel.cpp).
                 Operand::Number(number) => {
                     let is_exponent = at == 1 && matches!(function, Pointwise::Binary(Binary::Pow, ..));
@@ -1555,8 +1564,8 @@ impl Domain for Fingerprints {
             let bias = cells(&algebra, addend.bias);
             (
                 bias,
-                self.scalar(&mut algebra, addend.beta, dtype),
-                self.scalar(&mut algebra, addend.alpha, dtype),
+                self.element(&mut algebra, addend.beta, dtype),
+                self.element(&mut algebra, addend.alpha, dtype),
             )
         });
         let is_drawn = self.laws.are_bits() && rounds(dtype);

@@ -14,6 +14,7 @@ use super::place::HERE;
 use super::same::Pair;
 use super::source::{KeyId, Source, ValueId};
 use crate::graph::{Dtype, DtypeClass};
+use crate::semantics::Number;
 
 /// The operands of a call that may be exchanged.
 const OPERANDS: usize = 2;
@@ -35,13 +36,19 @@ fn is_choice(target: &str) -> bool {
     ["aten.maximum.default", "aten.minimum.default"].contains(&target)
 }
 
-/// Whether some tensor of a call holds floats.
+/// The dtype of a tensor of a call.
+fn dtype_of(word: u64) -> Option<Dtype> {
+    let dtype = match tag(word)? {
+        Tag::Tensor => payload(word) >> 16,
+        Tag::Token => payload(word),
+        _ => return None,
+    };
+    Dtype::ALL.iter().copied().find(|&one| one as u32 == dtype)
+}
+
+/// Whether some tensor of a call holds floats or complex numbers.
 fn has_floats(words: &[u64]) -> bool {
-    tokens(words).any(|(word, _)| match tag(word) {
-        Some(Tag::Tensor) => is_float(payload(word) >> 16),
-        Some(Tag::Token) => is_float(payload(word)),
-        _ => false,
-    })
+    tokens(words).any(|(word, _)| dtype_of(word).is_some_and(|dtype| dtype.class() >= DtypeClass::Float))
 }
 
 /// The first words of the operands of a call of two tensors, and nothing else.
@@ -63,22 +70,25 @@ fn operands(words: &[u64]) -> Option<[usize; OPERANDS]> {
 const COMPARISONS: [&str; 6] = ["eq", "ne", "lt", "le", "gt", "ge"];
 
 /// Writes the numbers of a function of corresponding elements as integers where they are whole: `x * 2.0` is `x * 2`.
-/// Only where some tensor holds floats, as elsewhere a float makes the result one; or where integers are compared: that
-/// takes place in float32, which rounds monotonically and has all whole numbers below 2^24.
+/// Only where some tensor holds floats, as elsewhere a float makes the result one; or where integers are compared: with a
+/// float that takes place in float32, which rounds monotonically and has all whole numbers below 2^24, with an integer in
+/// the dtype of the tensor, where the number wraps unless the dtype holds it.
 pub(super) fn write_whole_numbers(words: &mut Words, target: &str) {
-    let is_comparison = || target.split('.').nth(1).is_some_and(|name| COMPARISONS.contains(&name));
-    let limit = match has_floats(&words.0) {
-        true => (1u64 << 53) as f64,
-        false if is_comparison() => (1u64 << 24) as f64,
-        false => return,
-    };
+    let is_comparison = target.split('.').nth(1).is_some_and(|name| COMPARISONS.contains(&name));
+    let is_float = has_floats(&words.0);
+    if !is_float && !is_comparison {
+        return;
+    }
+    let limit = if is_float { 1u64 << 53 } else { 1u64 << 24 } as f64;
+    let given: Vec<Dtype> = tokens(&words.0).filter_map(|(word, _)| dtype_of(word)).collect();
+    let is_held = |x: f64| is_float || !given.iter().any(|&dtype| Number::Float(x).overflows(dtype));
     let mut whole = Vec::new();
     let mut at = 0;
     for (word, rest) in tokens(&words.0) {
         if let (Some(Tag::Float), &[bits]) = (tag(word), rest) {
             let x = f64::from_bits(bits);
             let is_whole = x.fract() == 0.0 && x.abs() < limit && (x != 0.0 || x.is_sign_positive());
-            whole.extend(is_whole.then_some((at, x as i64)));
+            whole.extend((is_whole && is_held(x)).then_some((at, x as i64)));
         }
         at += 1 + rest.len();
     }
@@ -103,15 +113,9 @@ const NEGATION: &str = "aten.neg.default";
 /// Calls that give back what the same call was given.
 const INVOLUTIONS: [&str; 2] = ["aten.neg.default", "aten.flip.default"];
 
-/// Whether a dtype, as a number, is that of floats or complex numbers.
-fn is_float(dtype: u32) -> bool {
-    Dtype::ALL.iter().any(|&one| one as u32 == dtype && one.class() >= DtypeClass::Float)
-}
-
-/// Whether a dtype, as a number, is that of floats or integers.
-fn is_real(dtype: u32) -> bool {
-    let is_real = |one: &Dtype| matches!(one.class(), DtypeClass::Float | DtypeClass::Int);
-    Dtype::ALL.iter().any(|one| *one as u32 == dtype && is_real(one))
+/// Whether a dtype is that of floats or integers.
+fn is_real(dtype: Dtype) -> bool {
+    matches!(dtype.class(), DtypeClass::Float | DtypeClass::Int)
 }
 
 impl Arena {
@@ -159,7 +163,7 @@ impl Arena {
         let is_of_two = [first, second].map(|word| (tag(word), payload(word)))
             == [(Some(Tag::Argument), 0), (Some(Tag::Argument), 1)];
         let is_whole = tag(n) == Some(Tag::Int) && of_n == 2;
-        let is_real = tag(x) == Some(Tag::Tensor) && is_real(payload(x) >> 16);
+        let is_real = tag(x) == Some(Tag::Tensor) && dtype_of(x).is_some_and(is_real);
         let number = words.0.last().map(|&number| number as i64).filter(|_| is_of_two && is_whole && is_real);
         let mut target = Words::default();
         let at = 2 + of_x;
