@@ -226,7 +226,7 @@ impl Rank<'_> {
     }
 
     /// Whether an operand is read in a wider type than the one that both are promoted to: a tensor of the host without
-    /// dimensions beside 16 bits. Numbers that small do not show it. Sources: `opmath_symmetric_gpu_kernel_with_scalars`
+    /// dimensions beside 16 bits, which hold a byte as it is. Sources: `opmath_symmetric_gpu_kernel_with_scalars`
     /// (aten/src/ATen/native/cuda/Loops.cuh), `iter.original_scalar_value` (aten/src/ATen/native/cpu/BinaryOpsKernel.cpp).
     fn is_taken_unrounded(&self, operand: Value, all: [Value; 2], common: Dtype, op: Binary) -> bool {
         let graph = self.program.graph;
@@ -240,7 +240,7 @@ impl Rank<'_> {
             graph.dims(own.shape).is_empty()
                 && is_on_host(own)
                 && own.dtype != common
-                && own.dtype.class() == DtypeClass::Float
+                && own.dtype.itemsize() > 1
         };
         matches!(common, Dtype::F16 | Dtype::BF16)
             && tensor(operand).is_some_and(is_such)

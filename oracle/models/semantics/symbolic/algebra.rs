@@ -51,6 +51,14 @@ fn has_floats(words: &[u64]) -> bool {
     tokens(words).any(|(word, _)| dtype_of(word).is_some_and(|dtype| dtype.class() >= DtypeClass::Float))
 }
 
+/// Whether a kernel reads two operands alike, whichever comes first. Beside 16 bits it may take one without dimensions
+/// as it is, and round the other one.
+fn are_read_alike(a: u64, b: u64) -> bool {
+    let is_short = |dtype| matches!(dtype, Some(Dtype::F16 | Dtype::BF16));
+    let [a, b] = [a, b].map(dtype_of);
+    a == b || !is_short(a) && !is_short(b)
+}
+
 /// The first words of the operands of a call of two tensors, and nothing else.
 fn operands(words: &[u64]) -> Option<[usize; OPERANDS]> {
     let mut at = 0;
@@ -126,6 +134,9 @@ impl Arena {
             return;
         }
         let Some([first, second]) = operands(&words.0) else { return };
+        if !are_read_alike(words.0[first], words.0[second]) {
+            return;
+        }
         let (one, other) = (&words.0[first..second - 1], &words.0[second..]);
         let exchanged = Words([&words.0[..first], other, &words.0[second - 1..second], one].concat());
         if self.has_key(&exchanged) {
