@@ -234,18 +234,26 @@ impl Rank<'_> {
             Value::Node(id) => graph.tensor_of(id),
             _ => None,
         };
-        let is_on_host = |tensor: &Tensor| graph.text(tensor.device) == "cpu";
-        let is_beside_a_device = || all.into_iter().filter_map(tensor).any(|tensor| !is_on_host(tensor));
         let is_such = |own: &Tensor| {
             graph.dims(own.shape).is_empty()
-                && is_on_host(own)
+                && graph.text(own.device) == "cpu"
                 && own.dtype != common
                 && own.dtype.itemsize() > 1
         };
         matches!(common, Dtype::F16 | Dtype::BF16)
             && tensor(operand).is_some_and(is_such)
             && (matches!(op, Binary::Mul | Binary::Div)
-                || matches!(op, Binary::Add | Binary::Sub) && is_beside_a_device())
+                || matches!(op, Binary::Add | Binary::Sub) && self.is_on_a_device(all))
+    }
+
+    /// Whether a tensor among some operands is not on the host.
+    fn is_on_a_device(&self, all: [Value; 2]) -> bool {
+        let graph = self.program.graph;
+        let is_there = |value: Value| match value {
+            Value::Node(id) => graph.tensor_of(id).is_some_and(|tensor| graph.text(tensor.device) != "cpu"),
+            _ => false,
+        };
+        all.into_iter().any(is_there)
     }
 
     pub(super) fn binary(&mut self, node: NodeId, step: &Step, op: Binary) -> Outcome<Item> {
@@ -263,6 +271,7 @@ impl Rank<'_> {
         }
         match op {
             Binary::Rsub => (a, b, op) = (b, a, Binary::Sub),
+            Binary::Rmul => (a, b, op) = (b, a, Binary::Mul),
             Binary::ClampMin | Binary::ClampMax => op = clamping(op, b),
             Binary::FloorDivide => (op, rounding) = (Binary::Div, Rounding::Floor),
             Binary::Div => {
@@ -318,9 +327,14 @@ impl Rank<'_> {
         if whole && matches!(alpha, Number::Float(_)) {
             return Err(raise!("an alpha of {alpha:?} for {}", dtype.name()));
         }
-        // PyTorch keeps a number's precision in products and quotients and rounds it to the operands' dtype in
-        // everything else (ATen/native/cpu/BinaryOpsKernel.cpp).
-        let keeps = matches!(op, Binary::Mul | Binary::Div) && matches!(b, Given::Number(_));
+        // PyTorch keeps the precision of a number that comes second in products and quotients, and on other devices than
+        // the CPU of one that comes first in products too, and rounds it to the operands' dtype in everything else
+        // (ATen/native/cpu/BinaryOpsKernel.cpp, ATen/native/cuda/BinaryMulKernel.cu).
+        let keeps = match (a, b) {
+            (_, Given::Number(_)) => matches!(op, Binary::Mul | Binary::Div),
+            (Given::Number(_), _) => op == Binary::Mul && self.is_on_a_device([first, second]),
+            _ => false,
+        };
         let function = Pointwise::Binary(op, alpha, rounding);
         // Some exponents ask for a root or a quotient, but for halves on a CPU (ATen/native/cpu/PowKernel.cpp).
         let root = match b {

@@ -106,6 +106,7 @@ impl Kind {
                         | self::Binary::Sub
                         | self::Binary::Rsub
                         | self::Binary::Mul
+                        | self::Binary::Rmul
                         | self::Binary::Div
                 )
             }
@@ -243,6 +244,8 @@ pub enum Binary {
     /// `rsub(self, other)` = other - alpha * self.
     Rsub,
     Mul,
+    /// `rmul(self, other)` = other * self: the number comes first, as `mul_` hands it on.
+    Rmul,
     /// True division; with `rounding_mode` floor or trunc.
     Div,
     FloorDivide,

@@ -138,14 +138,14 @@ fn tells_all(graph: &Graph, loose: &[NodeId], levels: &[Numerics], on_ranks: boo
 
 /// Whether a call gives the same, but for the signs of zeros, whatever signs the zeros have that it is given.
 fn takes_zeros_for_one(graph: &Graph, id: NodeId, info: &OpInfo) -> bool {
-    use Binary::{Add, Eq, Ge, Gt, Le, Lt, Maximum, Minimum, Mul, Ne, Rsub, Sub};
+    use Binary::{Add, Eq, Ge, Gt, Le, Lt, Maximum, Minimum, Mul, Ne, Rmul, Rsub, Sub};
     let shown = graph.inputs(id).into_iter().flat_map(|input| graph.tensors_of(graph.node(input).out));
     match info.kind {
         // Other zeros have no sign.
         _ if shown.into_iter().all(|of| graph.tensor(of).dtype.class() < DtypeClass::Float) => true,
         Kind::View(_) => !graph.target(id).ends_with(".dtype"),
         Kind::Binary(op) => {
-            matches!(op, Add | Sub | Rsub | Mul | Maximum | Minimum | Eq | Ne | Lt | Le | Gt | Ge)
+            matches!(op, Add | Sub | Rsub | Mul | Rmul | Maximum | Minimum | Eq | Ne | Lt | Le | Gt | Ge)
         }
         Kind::Unary(op) => matches!(
             op,

@@ -718,7 +718,7 @@ impl Survey<'_> {
                 }
                 live.is_present = live.varies.contains(&true);
             }
-            Binary::Mul => {
+            Binary::Mul | Binary::Rmul => {
                 live.join(b, true);
                 live.named = either(of_a, of_b, true);
                 live.is_pure = a.is_pure || b.is_pure;

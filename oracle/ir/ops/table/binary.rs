@@ -39,7 +39,7 @@ pub(super) const ROWS: &[Row] = &[
     ("sub_",                 Kind::Binary(Binary::Sub),               "aten::sub_.Tensor(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)"),
     ("sub_scalar_",          Kind::Binary(Binary::Sub),               "aten::sub_.Scalar(Tensor(a!) self, Scalar other, Scalar alpha=1) -> Tensor(a!)"),
     ("mul_",                 Kind::Binary(Binary::Mul),               "aten::mul_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)"),
-    ("mul_scalar_",          Kind::Binary(Binary::Mul),               "aten::mul_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)"),
+    ("mul_scalar_",          Kind::Binary(Binary::Rmul),              "aten::mul_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)"),
     ("div_",                 Kind::Binary(Binary::Div),               "aten::div_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)"),
     ("div_scalar_",          Kind::Binary(Binary::Div),               "aten::div_.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)"),
     ("floor_divide_",        Kind::Binary(Binary::FloorDivide),       "aten::floor_divide_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)"),

@@ -22,6 +22,7 @@ impl Machine<'_, '_> {
     pub(super) fn identity(&mut self, call: &Call<'_>, op: Binary) -> Result<Option<Produced>, Stop> {
         let (op, rounding) = match (op, call.bound.named("rounding_mode")) {
             (Binary::FloorDivide, _) => (Binary::Div, Rounding::Floor),
+            (Binary::Rmul, _) => (Binary::Mul, Rounding::True),
             (_, None | Some(Value::None)) => (op, Rounding::True),
             // Of integers the quotient by 1 is the same, however it is rounded; of floats none is meant here.
             _ => (op, Rounding::Floor),

@@ -72,19 +72,12 @@ fn reaches(side: &AnalyzedGraph, id: NodeId) -> Vec<bool> {
 
 /// Whether an operator may give other bits in another kernel.
 fn rounds(kind: Kind) -> bool {
+    use Binary::{Add, Div, Fmod, Mul, Pow, Remainder, Rmul, Rsub, Sub};
     match kind {
         Kind::Unary(unary) => !matches!(unary, Unary::Neg | Unary::Abs | Unary::Relu),
-        Kind::Binary(binary) => matches!(
-            binary,
-            Binary::Add
-                | Binary::Sub
-                | Binary::Rsub
-                | Binary::Mul
-                | Binary::Div
-                | Binary::Pow
-                | Binary::Remainder
-                | Binary::Fmod
-        ),
+        Kind::Binary(binary) => {
+            matches!(binary, Add | Sub | Rsub | Mul | Rmul | Div | Pow | Remainder | Fmod)
+        }
         Kind::Fma
         | Kind::Pointwise
         | Kind::Reduce(_)
