@@ -55,13 +55,18 @@ pub struct Concrete {
     pub large_every: u32,
     /// Floats of inputs are this power of two times a number from 1/2 to 1 of either sign, and none is large.
     pub near: Option<i32>,
+    /// Whether inputs are positive, so that roots and logarithms of them are numbers.
+    pub are_positive: bool,
     /// Whether an operator without kernel is a function drawn at random; else it is refused.
     pub draws_functions: bool,
 }
 
+/// The trial with positive inputs.
+const POSITIVE: u32 = 3;
+
 impl Default for Concrete {
     fn default() -> Concrete {
-        Concrete { seed: 0, large_every: 16, near: None, draws_functions: false }
+        Concrete { seed: 0, large_every: 16, near: None, are_positive: false, draws_functions: false }
     }
 }
 
@@ -123,10 +128,11 @@ pub(super) fn is_finite(cell: u64, dtype: Dtype) -> bool {
 
 impl Concrete {
     /// The numbers of trial `n` of two graphs against each other. Those of the first one are large; the others are near
-    /// powers of two, of which one or another suits the depth and the functions of a graph.
+    /// powers of two, of which one or another suits the depth and the functions of a graph, and those of one are positive.
     pub fn of_trial(n: u32) -> Concrete {
         let near = n.checked_sub(1).map(|i| [-3, -1, -5, 0][i as usize % 4]);
-        Concrete { seed: u64::from(n), near, draws_functions: true, ..Concrete::default() }
+        let are_positive = n == POSITIVE;
+        Concrete { seed: u64::from(n), near, are_positive, draws_functions: true, ..Concrete::default() }
     }
 
     /// The number that an input element holds before its dtype is considered.
@@ -135,7 +141,7 @@ impl Concrete {
             return self.integer(key, index, dtype);
         };
         let hash = mix(mix(mix(self.seed, key), index), 0x6E65);
-        let sign = if hash & 1 == 0 { 1.0 } else { -1.0 };
+        let sign = if self.are_positive || hash & 1 == 0 { 1.0 } else { -1.0 };
         // As far as the dtype goes.
         let (least, most) = match dtype {
             Dtype::F8E4M3 => (-5, 8),
@@ -158,7 +164,7 @@ impl Concrete {
     /// The integer that an input element holds before its dtype is considered.
     fn integer(&self, key: u64, index: u64, dtype: Dtype) -> f64 {
         let hash = mix(mix(mix(self.seed, key), index), 0x696E);
-        let sign = if hash & 1 == 0 { 1.0 } else { -1.0 };
+        let sign = if self.are_positive || hash & 1 == 0 { 1.0 } else { -1.0 };
         let large = self.large_every > 0 && (hash >> 8).is_multiple_of(u64::from(self.large_every));
         let pick = (hash >> 32) as f64 / 4294967296.0;
         let below = |n: f64| (pick * n).floor();

@@ -170,7 +170,8 @@ impl Machine<'_, '_> {
         let dims = window.shape.iter().zip(&window.strides).rev();
         let mut dims = dims.filter(|(size, _)| **size != Size::Known(1)).peekable();
         while let Some((&size, &stride)) = dims.next() {
-            let (mut elements, mut next) = (self.size_text(size), self.product(&self.size_text(stride), size));
+            let (mut elements, mut next) =
+                (self.size_text(size), self.product(&self.size_text(stride), size));
             while let Some((&size, _)) = dims.next_if(|(_, stride)| self.size_text(**stride) == next) {
                 (elements, next) = (self.product(&elements, size), self.product(&next, size));
             }
