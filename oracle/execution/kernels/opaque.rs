@@ -13,6 +13,7 @@ use super::super::hash::{self, mix};
 use super::super::layout::{self, Window};
 use super::super::program::{Step, stated};
 use super::super::rank::{Item, Rank};
+use crate::analysis::is_state;
 use crate::graph::{NodeId, Out, Tensor, Value};
 use crate::ops::shape::Size;
 use crate::ops::{Kind, OpInfo, Schema, may_hand_back, views_where_strides_allow};
@@ -77,11 +78,12 @@ impl<'a> Rank<'a> {
             written.iter().find(|(p, _)| *p == param).map(|(_, item)| item.clone())
         };
         match returns {
-            Out::Tuple(span) if aliased.len() > 1 => {
+            Out::Tuple(span) if aliased.len() > 1 || is_state(graph, node, 0) => {
                 let mut items = Vec::new();
                 for (r, &out) in graph.outs(span).iter().enumerate() {
                     items.push(match handed_back(r) {
                         Some(item) => item,
+                        None if is_state(graph, node, r) => Item::Object(mix(key, r as u64)),
                         None => self.recorded_value(node, out, key, &mut output, poisoned)?,
                     });
                 }

@@ -85,7 +85,7 @@ impl Draws {
 /// The order in which a draw fills its result, where that is not row by row: the dimensions of several elements, the
 /// outermost in memory first. Numbers are drawn as elements lie in memory; gaps between them make no difference.
 pub fn order_of_filling(graph: &Graph, id: NodeId) -> Option<Vec<usize>> {
-    let tensor = first_tensor(graph, graph.node(id).out)?;
+    let tensor = drawn_tensor(graph, id)?;
     let (sizes, strides) = graph.sizes(tensor.shape).zip(graph.sizes(tensor.stride))?;
     let strides: Vec<i64> = strides.into_iter().zip(sizes).filter(|&(_, n)| n > 1).map(|(s, _)| s).collect();
     let mut order: Vec<usize> = (0..strides.len()).collect();
@@ -96,7 +96,7 @@ pub fn order_of_filling(graph: &Graph, id: NodeId) -> Option<Vec<usize>> {
 /// Whether a draw gives no number. What an operator that nobody has described draws need not be what it gives.
 pub fn draws_nothing(graph: &Graph, ops: &Ops, id: NodeId) -> bool {
     ops.get(graph, id).kind != Kind::Random(Random::Opaque)
-        && first_tensor(graph, graph.node(id).out).is_some_and(|tensor| graph.numel(tensor) == Some(0))
+        && drawn_tensor(graph, id).is_some_and(|tensor| graph.numel(tensor) == Some(0))
 }
 
 /// What a node draws from; `None` where that is not known.
@@ -113,15 +113,10 @@ fn generator(graph: &Graph, ops: &Ops, id: NodeId) -> Option<String> {
 
 /// The device whose generator a node draws from: that of its result, else of what it is given.
 fn device(graph: &Graph, info: &OpInfo, id: NodeId) -> Option<String> {
-    let out = graph.node(id).out;
-    let tensor = match (info.kind, out) {
-        // The state comes first, which lies on the host.
-        (Kind::Random(Random::Opaque), Out::Tuple(span)) if graph.target(id) == SAVING => {
-            graph.outs(span).get(1).and_then(|&out| first_tensor(graph, out))
-        }
+    let tensor = match info.kind {
         // Nobody has said where a custom operator draws.
-        (Kind::Random(Random::Opaque), _) if !info.target.starts_with("aten.") => None,
-        _ => first_tensor(graph, out)
+        Kind::Random(Random::Opaque) if !info.target.starts_with("aten.") && info.target != SAVING => None,
+        _ => drawn_tensor(graph, id)
             .or_else(|| graph.inputs(id).into_iter().find_map(|input| graph.tensor_of(input))),
     };
     let device = graph.text(tensor?.device);
@@ -134,6 +129,34 @@ fn device(graph: &Graph, info: &OpInfo, id: NodeId) -> Option<String> {
 }
 
 const SAVING: &str = "higher_order.run_and_save_rng_state";
+
+/// Whether a result of a node is the state of a generator: bytes that are not drawn, on the host, and as many as the
+/// runtime takes for it, whatever is recorded.
+pub fn is_state(graph: &Graph, id: NodeId, result: usize) -> bool {
+    result == 0 && graph.target(id) == SAVING
+}
+
+/// Whether a node hands on [such a state](is_state).
+pub fn shows_state(graph: &Graph, id: NodeId) -> bool {
+    match (graph.target(id), graph.args(id)) {
+        ("operator.getitem", &[Value::Node(of), Value::Int(result)]) => {
+            of < id && usize::try_from(result).is_ok_and(|result| is_state(graph, of, result))
+        }
+        _ => false,
+    }
+}
+
+/// The tensor that a node draws: the first one of several, states aside.
+pub fn drawn_tensor(graph: &Graph, id: NodeId) -> Option<&Tensor> {
+    match graph.node(id).out {
+        Out::Tuple(span) => {
+            let outs = graph.outs(span).iter().enumerate();
+            let drawn = outs.filter(|&(result, _)| !is_state(graph, id, result));
+            drawn.map(|(_, &out)| out).find_map(|out| first_tensor(graph, out))
+        }
+        out => first_tensor(graph, out),
+    }
+}
 
 fn first_tensor(graph: &Graph, out: Out) -> Option<&Tensor> {
     match out {

@@ -41,7 +41,7 @@ pub use contraction::{ContractedCycle, check_contraction};
 pub use cycle::{Cycle, shortest_cycle};
 pub use dependences::Dependences;
 pub use devices::{are_on_several_devices, tell_devices_apart};
-pub use draws::Draws;
+pub use draws::{Draws, drawn_tensor, is_state, shows_state};
 pub use edges::{EdgeSource, Edges};
 pub use origin::{Hazard, Origin, Origins};
 pub use reachability::Reachability;

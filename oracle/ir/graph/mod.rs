@@ -583,6 +583,29 @@ impl Graph {
         }
     }
 
+    /// The expressions that a result is recorded with: symbolic numbers, and sizes and strides of tensors.
+    pub fn exprs_of(&self, out: Out) -> Vec<ExprId> {
+        match out {
+            Out::SymInt(expr) | Out::SymBool(expr) => vec![expr],
+            Out::Tuple(span) | Out::Dict(span) => {
+                self.outs(span).iter().flat_map(|&one| self.exprs_of(one)).collect()
+            }
+            Out::Tensor(id) => {
+                let tensor = self.tensor(id);
+                self.exprs_in(tensor.shape).chain(self.exprs_in(tensor.stride)).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// The sizes or strides that are symbolic.
+    pub fn exprs_in(&self, dims: DimsId) -> impl Iterator<Item = ExprId> {
+        self.dims(dims).iter().filter_map(|dim| match *dim {
+            Dim::Symbolic(expr) => Some(expr),
+            Dim::Static(_) => None,
+        })
+    }
+
     /// The first of a node and what it takes whose strides are [guessed](Self::is_guessed).
     pub fn guess_behind(&self, id: NodeId) -> Option<NodeId> {
         std::iter::once(id).chain(self.inputs(id)).find(|&node| self.is_guessed(node))

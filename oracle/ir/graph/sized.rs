@@ -1,11 +1,18 @@
 //! A graph at given sizes: every symbolic size is the number that it has where its symbols have theirs.
 
-use super::{Dim, DimsId, ExprId, Graph, Out, Value};
-use crate::expression::evaluate;
+use super::{Dim, DimsId, ExprId, Graph, Op, Out, Value};
+use crate::expression::{evaluate, symbols_of};
 use indexmap::IndexSet;
 use std::sync::Arc;
 
 impl Graph {
+    /// Whether an input is recorded with a symbol: who calls the graph chooses its value.
+    pub fn is_given(&self, symbol: &str) -> bool {
+        let inputs = self.ids().map(|id| self.node(id)).filter(|node| node.op == Op::Placeholder);
+        let mut exprs = inputs.flat_map(|node| self.exprs_of(node.out));
+        exprs.any(|expr| symbols_of(self.text(self.expr(expr).text)).any(|name| name == symbol))
+    }
+
     /// This graph where each symbol has the value that `symbol` gives it. Expressions that have no value then stay as
     /// they are.
     pub fn at_sizes(&self, symbol: &dyn Fn(&str) -> Option<i64>) -> Graph {

@@ -9,10 +9,10 @@
 
 use super::partition::live;
 use super::{AnalyzedGraph, Checked, Code, Evidence, Restreamed, Stage};
-use crate::analysis::Draws;
 use crate::analysis::origin::Origin;
+use crate::analysis::{Draws, drawn_tensor};
 use crate::expression::spelled;
-use crate::graph::{Dim, Dtype, Graph, NodeId, Op, Out, Tensor, Value};
+use crate::graph::{Dtype, Graph, NodeId, Op, Out, Tensor, Value};
 use crate::ops::{Default, Kind};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -290,11 +290,7 @@ type What = (Option<i64>, String, Option<Dtype>, Vec<String>);
 
 /// The sizes of a tensor that are symbolic, each in its normal form.
 fn symbolic_sizes(graph: &Graph, tensor: &Tensor) -> Vec<String> {
-    let text = |dim: &Dim| match *dim {
-        Dim::Static(_) => None,
-        Dim::Symbolic(expr) => Some(spelled(graph.text(graph.expr(expr).text))),
-    };
-    graph.dims(tensor.shape).iter().filter_map(text).collect()
+    graph.exprs_in(tensor.shape).map(|expr| spelled(graph.text(graph.expr(expr).text))).collect()
 }
 
 /// The draws of a graph that give at least one number, by operator (and by the one that it wraps), in increasing order.
@@ -304,8 +300,7 @@ fn drawn(side: &AnalyzedGraph) -> BTreeMap<String, Vec<Drawn>> {
     let mut drawn: BTreeMap<String, Vec<Drawn>> = BTreeMap::new();
     for id in graph.ids() {
         let Some(draw) = draws.of(id) else { continue };
-        // Of several results the first is drawn.
-        let tensor = graph.tensor_at(id, 0);
+        let tensor = drawn_tensor(graph, id);
         let what = (
             tensor.and_then(|tensor| graph.numel(tensor)),
             draws.generator(draw).to_string(),

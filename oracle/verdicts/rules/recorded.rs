@@ -8,6 +8,7 @@
 //! symbols that stand for data may be bound by what is asserted elsewhere.
 
 use super::sizes::{Sized, Sizes, misfits};
+use crate::analysis::shows_state;
 use crate::expression::{evaluate, spelled};
 use crate::graph::{Dim, DimsId, ExprId, Graph, NodeId, Op, Out, Symbol, Value};
 use crate::ops::Ops;
@@ -29,7 +30,7 @@ pub(super) fn doubt((before, ops): (&Graph, &Ops), (after, ops_after): (&Graph, 
         .or_else(|| untrue(after, ops_after, &tried))
 }
 
-/// What is recorded of a node's one result.
+/// What is recorded of a node's one result. The size of a generator's state is no promise.
 fn record(graph: &Graph, id: NodeId) -> Option<Record> {
     let text = |expr: ExprId| spelled(graph.text(graph.expr(expr).text));
     let dims = |dims: DimsId| -> Vec<String> {
@@ -40,7 +41,7 @@ fn record(graph: &Graph, id: NodeId) -> Option<Record> {
         graph.dims(dims).iter().map(size).collect()
     };
     match graph.node(id).out {
-        Out::Tensor(tensor) => {
+        Out::Tensor(tensor) if !shows_state(graph, id) => {
             let tensor = graph.tensor(tensor);
             Some([dims(tensor.shape), dims(tensor.stride)])
         }
@@ -116,9 +117,10 @@ fn not_computed(before: &Graph, after: &Graph) -> Option<String> {
 fn nothing_tried(before: &Graph, after: &Graph, tried: &[Sized]) -> Option<String> {
     let symbols = || before.symbols.iter().chain(&after.symbols);
     let is_hint = |sizes: &Sizes| {
-        symbols().all(|symbol| symbol.hint.is_some() && sizes.of(&symbol.name) == symbol.hint)
+        symbols().all(|symbol| sizes.of(&symbol.name).is_none_or(|value| Some(value) == symbol.hint))
     };
-    let is_fixed = |symbol: &Symbol| symbol.range.0 == symbol.range.1;
+    let is_free = |of: &Symbol| of.unbacked || before.is_given(&of.name) || after.is_given(&of.name);
+    let is_fixed = |symbol: &Symbol| symbol.range.0 == symbol.range.1 || !is_free(symbol);
     let has_one_value = symbols().next().is_some() && symbols().all(is_fixed);
     let is_looked_at = has_one_value || tried.iter().any(|sized| !is_hint(&sized.sizes));
     (!is_looked_at).then(|| "no sizes but the hints were found at which both graphs run".to_string())

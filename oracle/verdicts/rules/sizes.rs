@@ -9,8 +9,9 @@
 //! Symbols have values in their ranges with which all guards of all graphs hold, and with which everything that is
 //! recorded of the graph before is true: it was recorded of sizes that it runs with. Where a graph after is recorded
 //! to take inputs of other sizes, it is not for these: a compiler may have found out meanwhile that the symbol is a
-//! number, and has a guard on it. Beyond the hints, values differ from symbol to symbol, so that one symbol does not
-//! pass for another; multiples of the hints satisfy most guards, and large numbers show what was cut off.
+//! number, and has a guard on it. What no input has, an operator gives (the size of a generator's state): that is not free.
+//! Beyond the hints, values differ from symbol to symbol, so that one symbol does not pass for another; multiples of the
+//! hints satisfy most guards, and large numbers show what was cut off.
 //!
 //! A proof takes records for true. Where they could not be looked at, it proves nothing (`recorded.rs`).
 //!
@@ -65,7 +66,8 @@ impl Sizes {
         let (mut symbols, mut place_of, mut left_out) = (Vec::new(), BTreeMap::new(), BTreeSet::new());
         for symbol in graphs.clone().flat_map(|graph| &graph.symbols) {
             let name = symbol.name.as_str();
-            if symbol.unbacked && !unbacked {
+            let is_given = || graphs.clone().any(|graph| graph.is_given(name));
+            if !(if symbol.unbacked { unbacked } else { is_given() }) {
                 left_out.insert(name);
             } else if !place_of.contains_key(name) {
                 place_of.insert(name, symbols.len());

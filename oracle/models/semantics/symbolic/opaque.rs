@@ -11,7 +11,7 @@ use super::moves::Moved;
 use super::reason::Reason;
 use super::source::{KeyId, Source, Symbol, ValueId};
 use crate::analysis::bytes::{ByteSet, Overlap};
-use crate::analysis::draws::{Draw, order_of_filling};
+use crate::analysis::draws::{Draw, is_state, order_of_filling};
 use crate::graph::{NodeId, Out, Value};
 use crate::ops::{Kind, Move, OpInfo, Param, Random};
 use crate::semantics::is_injective;
@@ -222,7 +222,10 @@ impl Machine<'_, '_> {
                 let mut items = Vec::with_capacity(outs.len());
                 for (index, &out) in outs.iter().enumerate() {
                     let key = mask.filter(|_| index == 1).unwrap_or(key);
-                    items.push(self.result(key, call, index, out)?);
+                    items.push(match is_state(graph, self.node, index) {
+                        true => self.number_of(key, index as u32),
+                        false => self.result(key, call, index, out)?,
+                    });
                 }
                 Ok(self.list(&items))
             }

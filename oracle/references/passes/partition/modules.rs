@@ -13,7 +13,7 @@ use super::extract::{Piece, extract};
 use super::joint::{Joint, Role, Side, Sort};
 use super::marks::Recompute;
 use super::strategy::Strategy;
-use crate::graph::{Dim, ExprId, NodeId, Op, Out, Value};
+use crate::graph::{NodeId, Op, Out, Value};
 use fixedbitset::FixedBitSet;
 use rustc_hash::FxHashSet;
 use std::collections::BTreeMap;
@@ -193,25 +193,8 @@ pub fn bound_symbol(joint: &Joint, id: NodeId) -> Option<&str> {
 /// The symbols that the value of `id` speaks of: of a tensor its sizes and strides.
 fn free_symbols(joint: &Joint, id: NodeId) -> Vec<&str> {
     let graph = &joint.graph;
-    let mut exprs: Vec<ExprId> = Vec::new();
-    let mut stack = vec![graph.node(id).out];
-    while let Some(out) = stack.pop() {
-        match out {
-            Out::SymInt(expr) | Out::SymBool(expr) => exprs.push(expr),
-            Out::Tuple(parts) | Out::Dict(parts) => stack.extend(graph.outs(parts)),
-            Out::Tensor(tensor) => {
-                let tensor = graph.tensor(tensor);
-                for dim in graph.dims(tensor.shape).iter().chain(graph.dims(tensor.stride)) {
-                    if let Dim::Symbolic(expr) = *dim {
-                        exprs.push(expr);
-                    }
-                }
-            }
-            _ => {}
-        }
-    }
     let mut symbols = Vec::new();
-    for expr in exprs {
+    for expr in graph.exprs_of(graph.node(id).out) {
         let text = graph.text(graph.expr(expr).text);
         for word in text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')) {
             if graph.strings().find(word).is_some_and(|word| joint.symbol(word).is_some()) {
