@@ -178,11 +178,6 @@ impl<'a> AnalyzedGraph<'a> {
         self.ops.draws(self.graph, id) && !draws_nothing(self.graph, &self.ops, id)
     }
 
-    /// Whether a node is a wait for the result of another wait.
-    pub(super) fn waits_again(&self, id: NodeId) -> bool {
-        self.is_wait(id) && self.edges.inputs(id).iter().any(|&input| self.is_wait(input))
-    }
-
     /// The first of waits that wait for one another's results; any other node is its own.
     pub(super) fn first_wait(&self, id: NodeId) -> NodeId {
         let earlier = |wait: NodeId| {
@@ -201,7 +196,7 @@ impl<'a> AnalyzedGraph<'a> {
         let inputs = self.edges.inputs(id);
         let has_other =
             |&value: &NodeId| self.edges.users(value).iter().any(|&other| other < id && self.is_wait(other));
-        self.waits_again(id) || (self.is_wait(id) && inputs.iter().any(has_other))
+        self.first_wait(id) != id || (self.is_wait(id) && inputs.iter().any(has_other))
     }
 
     /// Who reads what a wait gives, other waits aside: then who reads these.
@@ -209,7 +204,7 @@ impl<'a> AnalyzedGraph<'a> {
         let (mut readers, mut open) = (Vec::new(), vec![id]);
         while let Some(wait) = open.pop() {
             for &user in self.edges.users(wait).iter().filter(|&&user| user > wait) {
-                if self.waits_again(user) { open.push(user) } else { readers.push(user) }
+                if self.first_wait(user) != user { open.push(user) } else { readers.push(user) }
             }
         }
         readers

@@ -126,30 +126,32 @@ impl<'a> Evidence<'a> {
 
     /// The same question about other graphs: that before, and those after in the order of [`afters`](Evidence::afters).
     pub(super) fn of_graphs<'g>(&self, before: &'g Graph, afters: &'g [Graph]) -> Option<Evidence<'g>> {
-        let mut other = Evidence::new(before, None, afters.first()?, self.policies.clone());
-        (other.own, other.own_ranks) = (self.own.clone(), self.own_ranks.clone());
-        let before = &other.before;
-        let outcome = |(outcome, graph): (&RankOutcome, &'g Graph)| RankOutcome {
-            rank: outcome.rank,
-            before: before.clone(),
-            side: Arc::new(AnalyzedGraph::new(graph)),
-            correspondence: outcome.correspondence.clone(),
-        };
-        other.ranks = std::iter::zip(&self.ranks, afters).map(outcome).collect();
-        Some(other)
+        let known = self.ranks.iter().map(|outcome| (outcome.rank, outcome.correspondence.clone()));
+        Some(self.about(before, afters.first()?, known.zip(afters)))
     }
 
     /// The same question where each rank has a graph after of its own, by rank.
     pub(super) fn on_ranks<'g>(&'g self, afters: &'g [Graph]) -> Evidence<'g> {
-        let mut other = Evidence::new(self.before.graph, None, self.after.graph, self.policies.clone());
+        let known = (0..).map(|rank| (rank, self.correspondence.clone()));
+        self.about(self.before.graph, self.after.graph, known.zip(afters))
+    }
+
+    fn about<'g>(
+        &self,
+        before: &'g Graph,
+        after: &'g Graph,
+        afters: impl Iterator<Item = ((u32, Arc<Correspondence>), &'g Graph)>,
+    ) -> Evidence<'g> {
+        let mut other = Evidence::new(before, None, after, self.policies.clone());
         (other.own, other.own_ranks) = (self.own.clone(), self.own_ranks.clone());
-        let outcome = |(rank, graph): (u32, &'g Graph)| RankOutcome {
+        let (before, side) = (&other.before, |graph| Arc::new(AnalyzedGraph::new(graph)));
+        let outcome = |((rank, correspondence), graph)| RankOutcome {
             rank,
-            before: other.before.clone(),
-            side: Arc::new(AnalyzedGraph::new(graph)),
-            correspondence: other.correspondence.clone(),
+            before: before.clone(),
+            side: side(graph),
+            correspondence,
         };
-        other.ranks = (0..).zip(afters).map(outcome).collect();
+        other.ranks = afters.map(outcome).collect();
         other
     }
 
@@ -230,9 +232,9 @@ impl<'a> Evidence<'a> {
             return vec![twin];
         }
         // A wait for what has been waited for is what it waits for.
-        if self.before.waits_again(id) {
-            let waits = self.before.graph.inputs(id).into_iter().filter(|&input| input < id);
-            return waits.flat_map(|wait| self.stands_for(wait)).collect();
+        let first = self.before.first_wait(id);
+        if first != id {
+            return self.stands_for(first);
         }
         let calls = &self.before.collectives;
         let merge = |launch: usize| {

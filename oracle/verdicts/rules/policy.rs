@@ -8,7 +8,7 @@ use crate::analysis::contradictions::contradiction;
 use crate::graph::{Dtype, NodeId, Op, Str};
 use crate::ops::Collective;
 use fixedbitset::FixedBitSet;
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 fn not_requested(what: &str) -> Checked {
     Checked::NotChecked(format!("{what} was not asked for"))
@@ -364,18 +364,28 @@ pub(super) fn deterministic(evidence: &Evidence) -> Checked {
         return Checked::NotChecked("the candidate was not run on a renamed graph".into());
     };
     let before = &evidence.before;
-    let mut plan: Vec<Vec<String>> = evidence
-        .correspondence
-        .merges
-        .iter()
-        .map(|merge| {
-            let node = |&m: &usize| before.collectives.calls[m].node;
-            merge.members.iter().map(|m| before.graph.name(node(m)).to_string()).collect()
-        })
-        .collect();
-    plan.sort();
-    let mut other = other.clone();
-    other.sort();
+    let calls = &before.collectives.calls;
+    // Which of equal launches is in a bucket, nobody can tell: the first one stands for them.
+    let mut first: FxHashMap<String, NodeId> = FxHashMap::default();
+    let firsts = calls.iter().map(|call| {
+        let sent: Vec<NodeId> = call.inputs.iter().map(|&input| before.first_wait(input)).collect();
+        let key =
+            format!("{} {:?} {:?} {sent:?}", before.graph.target(call.node), call.group, call.reduce_op);
+        (before.graph.name(call.node), before.graph.name(*first.entry(key).or_insert(call.node)))
+    });
+    let firsts: FxHashMap<&str, &str> = firsts.collect();
+    let sorted = |plan: Vec<Vec<&str>>| {
+        let bucket = |names: Vec<&str>| -> Vec<String> {
+            names.into_iter().map(|name| (*firsts.get(name).unwrap_or(&name)).to_string()).collect()
+        };
+        let mut plan: Vec<Vec<String>> = plan.into_iter().map(bucket).collect();
+        plan.sort();
+        plan
+    };
+    let named = |&m: &usize| before.graph.name(calls[m].node);
+    let merges = evidence.correspondence.merges.iter();
+    let plan = sorted(merges.map(|merge| merge.members.iter().map(named).collect()).collect());
+    let other = sorted(other.iter().map(|bucket| bucket.iter().map(String::as_str).collect()).collect());
     if plan == other {
         return Checked::Findings(Vec::new());
     }
