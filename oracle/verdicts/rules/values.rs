@@ -15,8 +15,8 @@ use super::executed::Asked;
 use super::folded::Folded;
 use super::proved::Evaluated;
 use super::{
-    AnalyzedGraph, Checked, Code, Evidence, MovedGroup, RankOutcome, Reason, Stage, executed, groups, layout,
-    local, proved, recorded,
+    AnalyzedGraph, Checked, Code, Evidence, MovedGroup, RankOutcome, Reason, Stage, evidence, executed,
+    groups, layout, local, proved, recorded,
 };
 use crate::definitions::Rounded;
 use crate::graph::{NodeId, Op, Value};
@@ -197,6 +197,12 @@ impl ValueEvidence {
                 && let Some(why) = recorded::doubt((before.graph, &before.ops), (after.graph, &after.ops))
             {
                 result = ValueResult::Unknown(Code::DynamicSizes.because(why));
+            }
+            if matches!(result, ValueResult::Unknown(_))
+                && !evaluators.agree
+                && evidence::same_evidence(before.graph, after.graph)
+            {
+                result = ValueResult::Equal("both graphs are the same, node for node".to_string());
             }
             this.results.push((ValueMethod::Symbolic, result));
         }
