@@ -21,7 +21,7 @@ use super::joint::{Joint, Role, nodes_of};
 use super::marks::{Recompute, join_must_save, retag};
 use super::min_cut::fusion::written;
 use super::strategy::Strategy;
-use crate::graph::{Graph, NodeId, Op, Out, Span, Value};
+use crate::graph::{Dim, Graph, NodeId, Op, Out, Span, Value};
 use fixedbitset::FixedBitSet;
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -92,7 +92,29 @@ pub fn key(joint: &Joint, representative: &[NodeId], id: NodeId) -> Key {
     for span in [node.args, node.kwargs] {
         push_values(graph, representative, span, &mut key);
     }
+    push_sizes(graph, node.out, &mut key);
     key
+}
+
+/// The recorded sizes and dtypes of a result.
+fn push_sizes(graph: &Graph, out: Out, key: &mut Key) {
+    match out {
+        Out::Tensor(tensor) => {
+            let tensor = graph.tensor(tensor);
+            let dims = graph.dims(tensor.shape);
+            key.extend([1, tensor.dtype as u64, dims.len() as u64]);
+            key.extend(dims.iter().flat_map(|dim| match dim {
+                Dim::Static(size) => [0, *size as u64],
+                Dim::Symbolic(expr) => [1, graph.expr(*expr).text.index() as u64],
+            }));
+        }
+        Out::Tuple(items) | Out::Dict(items) => {
+            let items = graph.outs(items);
+            key.extend([2, items.len() as u64]);
+            items.iter().for_each(|&item| push_sizes(graph, item, key));
+        }
+        _ => key.push(0),
+    }
 }
 
 fn push_values(graph: &Graph, representative: &[NodeId], span: Span, key: &mut Key) {
@@ -145,9 +167,6 @@ pub fn merge(
         let slot =
             first.entry((strategy.merge_key(joint, &representative, id), extra(id))).or_insert((region, id));
         if slot.0 == region {
-            if !joint.graph.same_sizes(slot.1, id) {
-                continue;
-            }
             let (kept, own) = (&mut recompute[slot.1.index()], joint.tags(id).recompute);
             let contrary = matches!(
                 (*kept, own),
