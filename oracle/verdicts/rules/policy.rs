@@ -122,8 +122,9 @@ pub(super) fn adjacency(evidence: &Evidence) -> Checked {
         let Some(&[a, b]) = apart.and_then(|pair| pair.first_chunk::<2>()) else { continue };
         let order = wait_order(evidence, before.collectives.calls[a].kind);
         let place = |launch: usize| order.iter().position(|&l| l == launch).unwrap_or(0);
-        let between =
-            order[place(a)..place(b)].iter().copied().find(|&l| key(evidence, l) != key(evidence, a));
+        // By one account members may stand in another order than their waits.
+        let (first, last) = (place(a).min(place(b)), place(a).max(place(b)));
+        let between = order[first..last].iter().copied().find(|&l| key(evidence, l) != key(evidence, a));
         let (a, b) = (before.collectives.calls[a].node, before.collectives.calls[b].node);
         let bucket = evidence.after.collectives.calls[merge.launch].node;
         let mut finding = evidence
