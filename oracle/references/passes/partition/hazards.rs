@@ -38,10 +38,15 @@ impl Hazards {
         if strategy.minds_overwriting()
             && joint.ids().any(|id| joint.target(id).mutable && strategy.must_be_forward(joint, id))
         {
-            let is_read_before = |write: NodeId, reader: NodeId| reader < write;
-            hazards.overwritten = written(joint, strategy, &is_read_before);
-            for id in written(joint, strategy, &|write, reader| write < reader).into_keys() {
-                if joint.role(id) == Role::Call {
+            for (id, writes) in written(joint, strategy) {
+                let readers =
+                    || joint.users(id).iter().filter(|&&user| joint.role(user) != Role::Output).copied();
+                let spoils = |write: &NodeId| readers().any(|reader| reader < *write);
+                if let Some(last) = writes.iter().copied().filter(spoils).max() {
+                    hazards.overwritten.insert(id, last);
+                }
+                let is_read_later = |write: &NodeId| readers().any(|reader| *write < reader);
+                if joint.role(id) == Role::Call && writes.iter().any(is_read_later) {
                     hazards.unrepeatable[id.index()].get_or_insert(Ban::Rewritten);
                 }
             }
@@ -90,13 +95,8 @@ pub fn unrepeatable(joint: &Joint, id: NodeId) -> Option<Ban> {
     (joint.draws(id) && !is_paired).then_some(Ban::Draw)
 }
 
-/// Values that forward writes to after they were made, each with the last such write of which `is_asked`, given one of
-/// their readers.
-fn written(
-    joint: &Joint,
-    strategy: &dyn Strategy,
-    is_asked: &dyn Fn(NodeId, NodeId) -> bool,
-) -> FxHashMap<NodeId, NodeId> {
+/// Values that forward writes to after they were made, each with these writes.
+fn written(joint: &Joint, strategy: &dyn Strategy) -> Vec<(NodeId, Vec<NodeId>)> {
     let graph = &joint.graph;
     let collectives = Collectives::new(graph, &joint.ops);
     let storages = Storages::new(graph, &joint.ops, &joint.edges, &collectives, Mode::Physical);
@@ -106,16 +106,13 @@ fn written(
             writes.entry(access.part.storage).or_default().push((access.node, access.part.bytes));
         }
     }
-    let is_read = |id: NodeId, write: NodeId| {
-        joint.users(id).iter().any(|&user| joint.role(user) != Role::Output && is_asked(write, user))
-    };
-    let spoiled = |id: NodeId| {
+    let since = |id: NodeId| {
         let writes = storages.all_parts(id).filter(|part| part.certain).flat_map(|part| {
             let writes = writes.get(&part.storage).map_or(&[][..], Vec::as_slice);
             writes.iter().filter(|(_, bytes)| bytes.overlap(part.bytes) != Overlap::No)
         });
-        let writes = writes.map(|&(write, _)| write).filter(|&write| id < write && is_read(id, write));
-        Some((id, writes.max()?))
+        let writes: Vec<NodeId> = writes.map(|&(write, _)| write).filter(|&write| id < write).collect();
+        (!writes.is_empty()).then_some((id, writes))
     };
-    joint.ids().filter_map(spoiled).collect()
+    joint.ids().filter_map(since).collect()
 }
