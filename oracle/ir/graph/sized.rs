@@ -6,11 +6,11 @@ use indexmap::IndexSet;
 use std::sync::Arc;
 
 impl Graph {
-    /// Whether an input is recorded with a symbol: who calls the graph chooses its value.
-    pub fn is_given(&self, symbol: &str) -> bool {
+    /// The symbols that inputs are recorded with: who calls the graph chooses their values.
+    pub fn given_symbols(&self) -> impl Iterator<Item = &str> {
         let inputs = self.ids().map(|id| self.node(id)).filter(|node| node.op == Op::Placeholder);
-        let mut exprs = inputs.flat_map(|node| self.exprs_of(node.out));
-        exprs.any(|expr| symbols_of(self.text(self.expr(expr).text)).any(|name| name == symbol))
+        let exprs = inputs.flat_map(|node| self.exprs_of(node.out));
+        exprs.flat_map(|expr| symbols_of(self.text(self.expr(expr).text)))
     }
 
     /// This graph where each symbol has the value that `symbol` gives it. Expressions that have no value then stay as

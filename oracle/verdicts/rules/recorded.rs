@@ -12,6 +12,7 @@ use crate::analysis::shows_state;
 use crate::expression::{evaluate, spelled};
 use crate::graph::{Dim, DimsId, ExprId, Graph, NodeId, Op, Out, Symbol, Value};
 use crate::ops::Ops;
+use std::collections::BTreeSet;
 
 /// Sizes and strides, or a number, each in normal form.
 type Record = [Vec<String>; 2];
@@ -119,7 +120,8 @@ fn nothing_tried(before: &Graph, after: &Graph, tried: &[Sized]) -> Option<Strin
     let is_hint = |sizes: &Sizes| {
         symbols().all(|symbol| sizes.of(&symbol.name).is_none_or(|value| Some(value) == symbol.hint))
     };
-    let is_free = |of: &Symbol| of.unbacked || before.is_given(&of.name) || after.is_given(&of.name);
+    let given: BTreeSet<&str> = before.given_symbols().chain(after.given_symbols()).collect();
+    let is_free = |of: &Symbol| of.unbacked || given.contains(of.name.as_str());
     let is_fixed = |symbol: &Symbol| symbol.range.0 == symbol.range.1 || !is_free(symbol);
     let has_one_value = symbols().next().is_some() && symbols().all(is_fixed);
     let is_looked_at = has_one_value || tried.iter().any(|sized| !is_hint(&sized.sizes));

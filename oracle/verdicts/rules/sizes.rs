@@ -64,10 +64,10 @@ impl Sizes {
         unbacked: bool,
     ) -> Vec<Sizes> {
         let (mut symbols, mut place_of, mut left_out) = (Vec::new(), BTreeMap::new(), BTreeSet::new());
+        let given: BTreeSet<&str> = graphs.clone().flat_map(|graph| graph.given_symbols()).collect();
         for symbol in graphs.clone().flat_map(|graph| &graph.symbols) {
             let name = symbol.name.as_str();
-            let is_given = || graphs.clone().any(|graph| graph.is_given(name));
-            if !(if symbol.unbacked { unbacked } else { is_given() }) {
+            if !(if symbol.unbacked { unbacked } else { given.contains(name) }) {
                 left_out.insert(name);
             } else if !place_of.contains_key(name) {
                 place_of.insert(name, symbols.len());
