@@ -564,24 +564,20 @@ impl<'g> Both<'g> {
         self.before.find(self.after.name(new)).filter(|_| self.goes_by_names())
     }
 
-    /// Calls of which nothing else is known, such as draws and writes that nobody reads: in list order, where as many of
-    /// a kind are left on both sides. Communication too, by the last account only: it may be a bucket's.
+    /// Calls of which nothing else is known, such as draws, launches and writes that nobody reads: in list order, where
+    /// as many of a kind and of a record are left on both sides.
     fn rest_in_order(&self, twins: &mut Twins, of_before: &[u64], of_after: &[Option<u64>]) {
-        let communicates = |graph: &Graph, id: NodeId| {
-            by_target(graph.target(id))
-                .is_some_and(|info| info.collective().is_some() || info.kind == Kind::Wait)
+        let record = |graph: &'g Graph, id: NodeId| {
+            graph.tensor_of(id).map(|tensor| (tensor.dtype, graph.sizes(tensor.shape)))
         };
-        let is_last = self.account == Account::Order;
-        let is_left = |graph: &Graph, id: NodeId| {
-            graph.node(id).op == Op::Call && (is_last || !communicates(graph, id))
-        };
-        let mut left: BTreeMap<u64, (Vec<NodeId>, Vec<NodeId>)> = BTreeMap::new();
-        for old in self.before.ids().filter(|&id| twins.after_of(id).is_none() && is_left(self.before, id)) {
-            left.entry(of_before[old.index()]).or_default().0.push(old);
+        let is_call = |graph: &Graph, id: NodeId| graph.node(id).op == Op::Call;
+        let mut left: BTreeMap<_, (Vec<NodeId>, Vec<NodeId>)> = BTreeMap::new();
+        for old in self.before.ids().filter(|&id| twins.after_of(id).is_none() && is_call(self.before, id)) {
+            left.entry((of_before[old.index()], record(self.before, old))).or_default().0.push(old);
         }
-        for new in self.after.ids().filter(|&id| twins.before_of(id).is_none() && is_left(self.after, id)) {
+        for new in self.after.ids().filter(|&id| twins.before_of(id).is_none() && is_call(self.after, id)) {
             if let Some(kind) = of_after[new.index()] {
-                left.entry(kind).or_default().1.push(new);
+                left.entry((kind, record(self.after, new))).or_default().1.push(new);
             }
         }
         let as_many = left.into_values().filter(|(olds, news)| olds.len() == news.len());
@@ -589,7 +585,7 @@ impl<'g> Both<'g> {
             as_many.flat_map(|(olds, news)| news.into_iter().zip(olds)).collect();
         pairs.sort_unstable();
         for (new, old) in pairs {
-            if self.has_same_record(old, new) && self.fits(twins, old, new) {
+            if self.fits(twins, old, new) {
                 twins.pair(old, new);
             }
         }
