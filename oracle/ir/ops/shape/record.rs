@@ -20,14 +20,9 @@ pub fn complete(graph: &Graph) -> Option<Graph> {
     let mut completed = graph.clone();
     let mut added = false;
     for id in open {
-        let known = completed.tensor_count();
         if let Ok(Some(out)) = record(&mut completed, &ops, id, None)
             && out != Out::None
         {
-            if is_guess(&completed, &ops, id) {
-                let fresh = known as u32..completed.tensor_count() as u32;
-                fresh.for_each(|tensor| completed.tensor_mut(TensorId(tensor)).is_guessed = true);
-            }
             let recorded = completed.node(id).out;
             let out = filled(&mut completed, recorded, out);
             added |= out != recorded;
@@ -82,11 +77,6 @@ fn lacks_record(graph: &Graph, id: NodeId) -> bool {
         }
 }
 
-/// Whether the strides that a call is given by its operator's rule are a guess, or follow from one.
-fn is_guess(graph: &Graph, ops: &Ops, id: NodeId) -> bool {
-    graph.inputs(id).into_iter().any(|input| graph.is_guessed(input)) || leaves_strides_open(graph, ops, id)
-}
-
 /// Whether no rule tells the strides of what a call gives.
 pub fn leaves_strides_open(graph: &Graph, ops: &Ops, id: NodeId) -> bool {
     let is_open = |output: &Output| matches!(output, Output::Tensor(rule) if rule.stride.is_none());
@@ -112,7 +102,8 @@ fn filled(graph: &mut Graph, recorded: Out, rule: Out) -> Out {
 }
 
 /// The record of a call by its operator's rule. `None` where the rule leaves a size, a dtype or a number open, where it
-/// gives more results than [`Limit::Inferred`], and where nothing says on which `device` they are.
+/// gives more results than [`Limit::Inferred`], and where nothing says on which `device` they are. Strides are a
+/// [guess](Graph::is_guessed) where the rule leaves them open or goes by a guess.
 ///
 /// # Errors
 /// The operator does not take the call's arguments.
@@ -144,7 +135,8 @@ fn one(graph: &mut Graph, id: NodeId, output: &Output, device: Option<Str>) -> O
         Output::Tensor(rule) => rule,
     };
     let shape = dims(&rule.shape)?;
-    // Strides that the rule leaves open are row-major, as those of a written type are.
+    // Strides that the rule leaves open are row-major, as those of a written type are, but nobody promised them.
+    let is_guessed = rule.stride.is_none() || graph.inputs(id).iter().any(|&input| graph.is_guessed(input));
     let stride = match &rule.stride {
         Some(stride) => dims(stride)?,
         None => row_major_strides(&shape)?,
@@ -158,7 +150,7 @@ fn one(graph: &mut Graph, id: NodeId, output: &Output, device: Option<Str>) -> O
         storage: None,
         offset: rule.offset.known().unwrap_or(0),
         storage_bytes: None,
-        is_guessed: false,
+        is_guessed,
     };
     Some(Out::Tensor(graph.push_tensor(tensor)))
 }
