@@ -30,7 +30,7 @@ pub fn evaluate(text: &str, symbol: &dyn Fn(&str) -> Option<i64>) -> Option<i64>
 
 /// The expression as a sum of products in one order: equal sums have one form. `None` for what is no such expression.
 pub fn normal_form(text: &str) -> Option<String> {
-    Parser::read(text, &Formal).map(|sum| sum.text())
+    Parser::read(text, &Formal::default()).map(|sum| sum.text())
 }
 
 /// The same; what is no such expression stays as it is written.
@@ -38,14 +38,21 @@ pub fn spelled(text: &str) -> String {
     normal_form(text).unwrap_or_else(|| text.to_string())
 }
 
+/// The same of a stride. A size of 0 counts as 1 there, and then there are no elements: `Max(n, 1)` is `n`.
+pub fn spelled_stride(text: &str) -> String {
+    let formal = Formal { has_elements: true };
+    Parser::read(text, &formal).map_or_else(|| text.to_string(), |sum| sum.text())
+}
+
 /// A comparison of integers as sums that are not negative where it holds: each as the sum without its number, and the
 /// number. `None` for what is no such comparison.
 pub fn at_least_zero(text: &str) -> Option<Vec<(String, i64)>> {
-    let mut parser = Parser { rest: text, arithmetic: &Formal, depth: 0 };
+    let formal = Formal::default();
+    let mut parser = Parser { rest: text, arithmetic: &formal, depth: 0 };
     let (left, sign, right) = parser.compared()?;
     parser.rest.trim_start().is_empty().then_some(())?;
     let less = |a: &Sum, b: &Sum, by: i64| {
-        let mut sum = Formal.add(Formal.add(b.clone(), Formal.negate(a.clone())?)?, Formal.number(-by))?;
+        let mut sum = formal.add(formal.add(b.clone(), formal.negate(a.clone())?)?, formal.number(-by))?;
         let number = sum.0.remove(&Vec::new()).unwrap_or(0);
         Some((sum.text(), number))
     };
@@ -59,10 +66,20 @@ pub fn at_least_zero(text: &str) -> Option<Vec<(String, i64)>> {
     })
 }
 
-/// The names in an expression or a condition, functions included.
+/// The names in an expression or a condition that are not called.
 pub fn symbols_of(text: &str) -> impl Iterator<Item = &str> {
-    let words = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
-    words.filter(|word| word.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_'))
+    let is_part = |c: char| c == '_' || c.is_alphanumeric();
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        loop {
+            rest = &rest[rest.find(is_part)?..];
+            let (word, after) = rest.split_at(rest.find(|c| !is_part(c)).unwrap_or(rest.len()));
+            rest = after;
+            if word.starts_with(|c: char| c == '_' || c.is_alphabetic()) && !after.starts_with('(') {
+                return Some(word);
+            }
+        }
+    })
 }
 
 /// Whether a condition holds: `Eq(a, b)`, `Ne(a, b)` and Python's comparisons, and what `&`, `|`, `~`, `And`, `Or` and
@@ -197,7 +214,11 @@ impl Arithmetic for Known<'_> {
 }
 
 /// Sums of products of atoms.
-struct Formal;
+#[derive(Default)]
+struct Formal {
+    /// Whether sizes are at least 1.
+    has_elements: bool,
+}
 
 /// By the atoms of each product, sorted, how often it is added.
 #[derive(Clone, PartialEq, Eq, Default)]
@@ -218,6 +239,20 @@ impl Sum {
             1 => self.0.get(&Vec::new()).copied(),
             _ => None,
         }
+    }
+
+    /// What each product is but for the factors of `by`; `None` where they are not factors of all.
+    fn divided(&self, by: &Sum) -> Option<Sum> {
+        let mut divisors = by.0.iter();
+        let (Some((atoms, factor)), None) = (divisors.next(), divisors.next()) else { return None };
+        let quotient = self.0.iter().map(|(product, n)| {
+            let mut left = product.clone();
+            for atom in atoms {
+                left.remove(left.iter().position(|own| own == atom)?);
+            }
+            (n.checked_rem(*factor)? == 0).then_some((left, n.checked_div(*factor)?))
+        });
+        quotient.collect::<Option<_>>().map(Sum)
     }
 
     /// Products of many atoms first, then what is added, the number last.
@@ -289,6 +324,18 @@ impl Arithmetic for Formal {
     fn function(&self, function: Function, a: Sum, b: Sum) -> Option<Sum> {
         if let (Some(a), Some(b)) = (a.known(), b.known()) {
             return Known(&|_| None).function(function, a, b).map(|n| self.number(n));
+        }
+        if function == Function::FloorDiv
+            && let Some(quotient) = a.divided(&b)
+        {
+            return Some(quotient);
+        }
+        if function == Function::Max && self.has_elements {
+            match (a.known(), b.known()) {
+                (Some(1), _) => return Some(b),
+                (_, Some(1)) => return Some(a),
+                _ => {}
+            }
         }
         let (mut a, mut b) = (a.text(), b.text());
         if matches!(function, Function::Max | Function::Min) && a > b {

@@ -5,9 +5,12 @@ use super::edges::Edges;
 use super::sharing::{argument, hands_back, holds_tensors, is_quiet, receives};
 use super::storages::{Mode, Part, Place, Storage, StorageIndex, Storages};
 use super::topological::TopologicalOrder;
+use crate::expression::{spelled, spelled_stride};
 use crate::graph::layout::{format_of, lies_in};
 use crate::graph::{Dim, DtypeClass, Graph, NodeId, Op, Out, StorageId, Tensor, Value};
-use crate::ops::shape::{Inferred, Output, Size, TensorMeta, infer, is_contiguous, strides_of_view};
+use crate::ops::shape::{
+    Inferred, Output, Size, TensorMeta, infer, is_contiguous, strides_of_symbolic_view, strides_of_view,
+};
 use crate::ops::{Bound, Collective, Kind, OpInfo, Ops, Schema, View, views_where_strides_allow};
 use fixedbitset::FixedBitSet;
 use petgraph::unionfind::UnionFind;
@@ -395,8 +398,6 @@ impl<'a> Aliasing<'a> {
         if !declared && !quiet {
             return;
         }
-        // A reshape may copy.
-        let kind = if schema.name == "reshape" { Kind::GetItem } else { info.kind };
         let inferred = infer_if_view(self.graph, self.ops, id, info);
         let meta = |i: usize| match &inferred {
             Some(Inferred::One(Output::Tensor(meta))) if i == 0 => Some(meta),
@@ -428,7 +429,7 @@ impl<'a> Aliasing<'a> {
                             self.fresh(id, i, place, true);
                         }
                         Some(false) if hands_back(schema) => self.same(place, source),
-                        Some(false) => self.view(place, source, meta(i), kind),
+                        Some(false) => self.view(place, source, meta(i), info.kind),
                         None => self.maybe(id, i, place, &[source], true),
                     },
                     _ => self.maybe(id, i, place, &sources, false),
@@ -460,7 +461,10 @@ impl<'a> Aliasing<'a> {
             _ if views_where_strides_allow(schema) => {
                 let (shape, stride) = layout(self.tensor(source)?);
                 let (new, _) = layout(self.tensor(place)?);
-                Some(strides_of_view(&shape, &stride, &new)?.is_none())
+                match strides_of_view(&shape, &stride, &new) {
+                    Some(strides) => Some(strides.is_none()),
+                    None => self.is_symbolic_view(self.tensor(source)?, self.tensor(place)?).then_some(false),
+                }
             }
             // Itself where nothing changes.
             "to" | "type_as" => {
@@ -480,6 +484,19 @@ impl<'a> Aliasing<'a> {
             }
             _ => Some(false),
         }
+    }
+
+    /// Whether the sizes of one tensor certainly show the elements of another one as they lie.
+    fn is_symbolic_view(&self, of: &Tensor, new: &Tensor) -> bool {
+        let texts = |dims, spelled: fn(&str) -> String| -> Vec<String> {
+            let text = |&dim: &Dim| match dim {
+                Dim::Static(n) => n.to_string(),
+                Dim::Symbolic(expr) => spelled(self.graph.text(self.graph.expr(expr).text)),
+            };
+            self.graph.dims(dims).iter().map(text).collect()
+        };
+        let (shape, strides) = (texts(of.shape, spelled), texts(of.stride, spelled_stride));
+        strides_of_symbolic_view(&shape, &strides, &texts(new.shape, spelled)).is_some()
     }
 
     /// The places of result `r`: how many of the node's come before them, and how many they are.

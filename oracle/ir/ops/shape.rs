@@ -38,7 +38,7 @@ mod view;
 mod window;
 
 pub use check::{ShapeFault, check};
-pub use layout::{is_contiguous, view as strides_of_view};
+pub use layout::{is_contiguous, strides_of_symbolic_view, view as strides_of_view};
 pub use packing::{Misplaced, Packing};
 pub use promote::{DEFAULT_FLOAT, ResultType, can_cast, promote};
 pub use record::{complete, complete_inputs, leaves_strides_open, record, row_major_strides};

@@ -11,7 +11,7 @@ use super::sizes::{Sized, Sizes, misfits};
 use crate::analysis::shows_state;
 use crate::expression::{evaluate, spelled};
 use crate::graph::{Dim, DimsId, ExprId, Graph, NodeId, Op, Out, Symbol, Value};
-use crate::ops::Ops;
+use crate::ops::{Kind, Ops};
 use std::collections::BTreeSet;
 
 /// Sizes and strides, or a number, each in normal form.
@@ -26,7 +26,7 @@ pub(super) fn doubt((before, ops): (&Graph, &Ops), (after, ops_after): (&Graph, 
     let tried: Vec<Sized> = Sizes::tried((before, ops), std::iter::once(after), true).collect();
     other_input(before, after, &values)
         .or_else(|| other_output(before, after, &values))
-        .or_else(|| not_computed(before, after))
+        .or_else(|| not_computed(before, (after, ops_after)))
         .or_else(|| nothing_tried(before, after, &tried))
         .or_else(|| untrue(after, ops_after, &tried))
 }
@@ -96,10 +96,15 @@ fn other_output(before: &Graph, after: &Graph, values: &[Sizes]) -> Option<Strin
     Some(format!("output {place} is recorded with other sizes than before"))
 }
 
-/// A size that nobody can look at. Where a node is what it was, so is its size.
-fn not_computed(before: &Graph, after: &Graph) -> Option<String> {
+/// A size that nobody can look at. Where a node is what it was, so is its size; and what arithmetic gives is taken from its
+/// arguments, whatever is recorded.
+fn not_computed(before: &Graph, (after, ops): (&Graph, &Ops)) -> Option<String> {
     let computes = |text: &String| evaluate(text, &|_| Some(7)).is_some();
-    let is_odd = |id: &NodeId| record(after, *id).is_some_and(|of| !of.iter().flatten().all(computes));
+    let is_arithmetic =
+        |id: NodeId| ops.call(after, id).is_some_and(|info| matches!(info.kind, Kind::Number(_)));
+    let is_odd = |id: &NodeId| {
+        !is_arithmetic(*id) && record(after, *id).is_some_and(|of| !of.iter().flatten().all(computes))
+    };
     let names = |graph: &Graph, id: NodeId| -> Vec<String> {
         graph.inputs(id).into_iter().map(|input| graph.name(input).to_string()).collect()
     };

@@ -39,22 +39,34 @@ pub(super) struct Sized {
 }
 
 impl Sizes {
-    /// The pair at sizes at which it is looked at, the hints first if there are any. `unbacked`: whether symbols that
-    /// stand for data have values too. None for graphs without symbols.
+    /// The pair at sizes at which it is looked at, the hints first if there are any. Where the graph before runs with no others
+    /// of them, since it has one symbol for a number, say, each symbol is moved alone. `unbacked`: whether symbols that stand
+    /// for data have values too. None for graphs without symbols.
     pub(super) fn tried<'g>(
         (before, ops): (&'g Graph, &Ops),
         after: impl Iterator<Item = &'g Graph> + Clone,
         unbacked: bool,
     ) -> impl Iterator<Item = Sized> {
-        let values = Sizes::candidates(std::iter::once(before).chain(after.clone()), unbacked);
-        values.into_iter().filter_map(move |sizes| {
-            let sized = Sized {
-                before: sizes.graph(before),
-                after: after.clone().map(|graph| sizes.graph(graph)).collect(),
-                sizes,
-            };
-            let is_for = sized.after.iter().all(|graph| takes_the_same(&sized.before, graph));
-            (is_for && misfits(&sized.before, ops).next().is_none()).then_some(sized)
+        let (together, alone) = Sizes::all(std::iter::once(before).chain(after.clone()), unbacked);
+        let (mut open, mut alone) = (together.into_iter(), Some(alone));
+        let mut found = 0;
+        std::iter::from_fn(move || {
+            loop {
+                let Some(sizes) = open.next() else {
+                    open = alone.take().filter(|_| found < 2)?.into_iter();
+                    continue;
+                };
+                let sized = Sized {
+                    before: sizes.graph(before),
+                    after: after.clone().map(|graph| sizes.graph(graph)).collect(),
+                    sizes,
+                };
+                let is_for = sized.after.iter().all(|graph| takes_the_same(&sized.before, graph));
+                if is_for && misfits(&sized.before, ops).next().is_none() {
+                    found += 1;
+                    return Some(sized);
+                }
+            }
         })
     }
 
@@ -63,6 +75,11 @@ impl Sizes {
         graphs: impl Iterator<Item = &'g Graph> + Clone,
         unbacked: bool,
     ) -> Vec<Sizes> {
+        Sizes::all(graphs, unbacked).0
+    }
+
+    /// The same, and as many at which one symbol has another value than its hint.
+    fn all<'g>(graphs: impl Iterator<Item = &'g Graph> + Clone, unbacked: bool) -> (Vec<Sizes>, Vec<Sizes>) {
         let (mut symbols, mut place_of, mut left_out) = (Vec::new(), BTreeMap::new(), BTreeSet::new());
         let given: BTreeSet<&str> = graphs.clone().flat_map(|graph| graph.given_symbols()).collect();
         for symbol in graphs.clone().flat_map(|graph| &graph.symbols) {
@@ -75,7 +92,7 @@ impl Sizes {
             }
         }
         if symbols.is_empty() {
-            return Vec::new();
+            return Default::default();
         }
         let asserted = graphs.clone().take(1).flat_map(asserted_conditions);
         let unknown = |guard: &String| symbols_of(guard).any(|name| left_out.contains(name));
@@ -90,27 +107,31 @@ impl Sizes {
                 places.iter_mut().filter(|place| **place == a.max(b)).for_each(|place| *place = a.min(b));
             }
         }
-        let mut tried: Vec<Sizes> = Vec::new();
-        for way in WAYS {
+        let (mut tried, mut alone): (Vec<Sizes>, Vec<Sizes>) = Default::default();
+        let add = |all: &mut Vec<Sizes>, way: &dyn Fn(usize) -> Way| {
             let value = |(at, symbol): (usize, &&Symbol)| {
                 let at = places[at];
-                Some((symbol.name.clone(), way.value(at as i64, symbols[at])?))
+                Some((symbol.name.clone(), way(at).value(at as i64, symbols[at])?))
             };
-            let Some(values) = symbols.iter().enumerate().map(value).collect() else { continue };
+            let Some(values) = symbols.iter().enumerate().map(value).collect() else { return };
             let sizes = Sizes(values);
-            if tried.len() < MOST
-                && !tried.contains(&sizes)
+            if all.len() < MOST
+                && !all.contains(&sizes)
                 && guards.iter().all(|guard| holds(guard, &|name| sizes.of(name)) == Some(true))
             {
-                tried.push(sizes);
+                all.push(sizes);
             }
+        };
+        WAYS.into_iter().for_each(|way| add(&mut tried, &|_| way));
+        for one in (0..symbols.len()).filter(|&at| places[at] == at) {
+            add(&mut alone, &|at| if at == one { Way::Multiples } else { Way::Hints });
         }
         // Where no way that is one for all symbols fits the guards, each symbol goes its own.
         if tried.len() < 2 {
             let classes = Classes { symbols: &symbols, places: &places, place_of: &place_of };
             tried.extend(classes.searched(&guards).filter(|sizes| !tried.contains(sizes)));
         }
-        tried
+        (tried, alone)
     }
 
     /// The value of a symbol.

@@ -1,7 +1,8 @@
 //! Strides that a text leaves out: those of another text of the same compilation, or row-major ones.
 
 use super::annotation::dim;
-use super::symbols::{Hints, names};
+use super::symbols::Hints;
+use crate::expression::symbols_of;
 use crate::graph::{Dim, Dtype, Graph, NodeId};
 use crate::limits::Limit;
 
@@ -18,7 +19,7 @@ pub(super) fn row_major(graph: &mut Graph, hints: &Hints, shape: &[Dim]) -> Opti
             (Dim::Static(stride), Dim::Static(size)) => Dim::Static(stride.saturating_mul(size.max(1))),
             (stride, size) => {
                 let (stride, size) = (dim_text(graph, stride), dim_text(graph, size));
-                let may_be_0 = names(&size).any(|name| name.starts_with('u'));
+                let may_be_0 = symbols_of(&size).any(|name| name.starts_with('u'));
                 let least = if may_be_0 { "Max(1, " } else { "(" };
                 dim(graph, hints, &format!("({stride})*{least}{size})"))
             }

@@ -33,6 +33,7 @@ mod symbols;
 mod tests;
 
 use crate::analysis::collectives::{Collectives, GroupName};
+use crate::expression;
 use crate::graph::{Graph, Group, NodeId, Symbol, World};
 use crate::limits::Limit;
 use crate::ops::Ops;
@@ -293,7 +294,8 @@ impl<'t, 'c> Modules<'t, 'c> {
 
 /// The symbols that a graph uses, with what is known of them.
 fn symbols_of(graph: &Graph, known: &[Symbol]) -> Vec<Symbol> {
-    let used: BTreeSet<&str> = graph.exprs().flat_map(|expr| symbols::names(graph.text(expr.text))).collect();
+    let used: BTreeSet<&str> =
+        graph.exprs().flat_map(|expr| expression::symbols_of(graph.text(expr.text))).collect();
     let unbounded = || ("-int_oo".to_string(), "int_oo".to_string());
     used.into_iter()
         .map(|name| {

@@ -39,12 +39,3 @@ pub(super) fn split(text: &str) -> Vec<&str> {
     }
     parts
 }
-
-/// The names of symbols in an expression: letters, digits and underscores that are not called.
-pub(super) fn names(text: &str) -> impl Iterator<Item = &str> {
-    let is_part = |c: char| c == '_' || c.is_alphanumeric();
-    text.split(move |c: char| !is_part(c)).filter(|word| {
-        let is_name = word.starts_with(|c: char| c == '_' || c.is_alphabetic());
-        is_name && !matches!(*word, "Max" | "Min" | "FloorDiv" | "CleanDiv" | "Mod" | "PythonMod")
-    })
-}

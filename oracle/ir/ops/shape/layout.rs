@@ -2,6 +2,7 @@
 //! `c10/core/Contiguity.h`.
 
 use super::size::{Size, Sizes, contiguous, known, numel};
+use crate::expression::spelled;
 use crate::graph::layout::{is_dense_in, view_strides};
 
 /// The strides of a fresh result of an elementwise operator, or of a copy that preserves its format: dense, with
@@ -76,6 +77,33 @@ pub fn view(shape: &[Size], strides: &[Size], new: &[Size]) -> Option<Option<Siz
         return None;
     }
     Some(view_strides(&old, &of, &new_known).map(|strides| strides.into_iter().map(Size::Known).collect()))
+}
+
+/// The strides under which `new` shows the elements of a tensor, all in normal form ([`spelled`], [`spelled_stride`]); `None`
+/// where it is not known that there are some. Each run of dimensions that lie row by row among themselves holds as many
+/// elements as some neighbouring sizes do. Source: `at::detail::computeStride`.
+///
+/// [`spelled_stride`]: crate::expression::spelled_stride
+pub fn strides_of_symbolic_view(shape: &[String], strides: &[String], new: &[String]) -> Option<Vec<String>> {
+    const ONE: &str = "1";
+    let product = |a: &str, b: &str| spelled(&format!("({a})*({b})"));
+    let mut found = vec![ONE.to_string(); new.len()];
+    let mut asked = (0..new.len()).rev().filter(|&dim| new[dim] != ONE);
+    let dims = shape.iter().zip(strides).rev();
+    let mut dims = dims.filter(|(size, _)| *size != ONE).peekable();
+    while let Some((size, stride)) = dims.next() {
+        let (mut elements, mut next) = (size.clone(), product(stride, size));
+        while let Some((size, _)) = dims.next_if(|(_, stride)| **stride == next) {
+            (elements, next) = (product(&elements, size), product(&next, size));
+        }
+        let (mut shown, mut step) = (ONE.to_string(), stride.clone());
+        while shown != elements {
+            let dim = asked.next()?;
+            found[dim].clone_from(&step);
+            (shown, step) = (product(&shown, &new[dim]), product(&step, &new[dim]));
+        }
+    }
+    asked.next().is_none().then_some(found)
 }
 
 /// Whether the elements lie row-major without gaps; `None` where that is not decided.

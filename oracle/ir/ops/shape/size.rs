@@ -64,6 +64,7 @@ impl Size {
         match (self, other) {
             (Size::Known(a), Size::Known(b)) => a.checked_mul(b).into(),
             (Size::Known(1), x) | (x, Size::Known(1)) => x,
+            (Size::Known(0), _) | (_, Size::Known(0)) => Size::Known(0),
             _ => Size::Unknown,
         }
     }

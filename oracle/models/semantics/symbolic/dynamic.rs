@@ -11,7 +11,7 @@ use super::evaluation::{Produced, Tensor};
 use super::key::{Tag, Words};
 use super::machine::Machine;
 use super::source::{KeyId, ValueId};
-use crate::expression::{spelled, symbols_of};
+use crate::expression::{spelled, spelled_stride, symbols_of};
 use crate::graph::{Dim, DimsId, ExprId, NodeId, Op, Value};
 use crate::ops::shape::{self, Given, NoWindow, Size, Sizes, Viewed, Window};
 use crate::ops::{Kind, View};
@@ -148,40 +148,29 @@ impl Machine<'_, '_> {
         left.retain(|&dim| window.shape[dim] != Size::Known(1));
         let mut step = self.size_text(Size::Known(1));
         while !left.is_empty() {
-            let is_next = |&dim: &usize| self.size_text(window.strides[dim]) == step;
+            let is_next = |&dim: &usize| self.stride_text(window.strides[dim]) == step;
             let Some(at) = left.iter().position(is_next) else { return false };
             step = self.product(&step, window.shape[left.swap_remove(at)]);
         }
         window.offset == Size::Known(0)
     }
 
-    /// Whether the sizes of the current node's result certainly show the elements of a tensor as they lie: each run of
-    /// dimensions that lie row by row among themselves holds as many elements as some neighbouring sizes do. Source:
-    /// `at::detail::computeStride`.
+    /// Whether the sizes of the current node's result certainly show the elements of a tensor as they lie.
     pub(super) fn is_shown_as_it_lies(&self, node: NodeId, tensor: Tensor) -> bool {
         let known = self.windows.get(&(tensor.storage, tensor.path)).cloned();
         let window = known.or_else(|| self.whole(node).filter(|_| tensor.path.is_none()));
         let (Some(window), Some(result)) = (window, self.whole(self.node)) else { return false };
-        if sizes_of(&window).chain(sizes_of(&result)).any(|size| size == Size::Unknown) {
-            return false;
+        self.strides_of_view(&window, &result.shape).is_some()
+    }
+
+    /// The strides with which sizes show what a window shows, in normal form; `None` where it is not known that there are some.
+    fn strides_of_view(&self, window: &Window, shape: &[Size]) -> Option<Vec<String>> {
+        if sizes_of(window).chain(shape.iter().copied()).any(|size| size == Size::Unknown) {
+            return None;
         }
-        let one = self.size_text(Size::Known(1));
-        let mut asked = result.shape.iter().rev().filter(|size| **size != Size::Known(1));
-        let dims = window.shape.iter().zip(&window.strides).rev();
-        let mut dims = dims.filter(|(size, _)| **size != Size::Known(1)).peekable();
-        while let Some((&size, &stride)) = dims.next() {
-            let (mut elements, mut next) =
-                (self.size_text(size), self.product(&self.size_text(stride), size));
-            while let Some((&size, _)) = dims.next_if(|(_, stride)| self.size_text(**stride) == next) {
-                (elements, next) = (self.product(&elements, size), self.product(&next, size));
-            }
-            let mut shown = one.clone();
-            while shown != elements {
-                let Some(&size) = asked.next() else { return false };
-                shown = self.product(&shown, size);
-            }
-        }
-        asked.next().is_none()
+        let texts = |sizes: &[Size]| sizes.iter().map(|&size| self.size_text(size)).collect::<Vec<String>>();
+        let strides: Vec<String> = window.strides.iter().map(|&stride| self.stride_text(stride)).collect();
+        shape::strides_of_symbolic_view(&texts(&window.shape), &strides, &texts(shape))
     }
 
     /// A size in normal form.
@@ -191,6 +180,11 @@ impl Machine<'_, '_> {
             Size::Symbol(expr) => self.sums.text(expr).to_string(),
             Size::Unknown => String::new(),
         }
+    }
+
+    /// A stride in normal form.
+    fn stride_text(&self, size: Size) -> String {
+        spelled_stride(&self.size_text(size))
     }
 
     /// A product in normal form.
@@ -243,9 +237,6 @@ impl Machine<'_, '_> {
         base: Tensor,
         index: usize,
     ) -> Option<Option<KeyId>> {
-        if !self.eval.storages[base.storage as usize].symbolic {
-            return None;
-        }
         let known = self.windows.get(&(base.storage, base.path)).cloned();
         let of = match (known, base.path) {
             (Some(window), _) => window,
@@ -264,18 +255,21 @@ impl Machine<'_, '_> {
                 match of.viewed(&sizes).ok()? {
                     Viewed::Window(window) if !sizes_of(&window).any(|size| size == Size::Unknown) => window,
                     Viewed::Copy(_) => return None,
-                    // Of what lies row by row any sizes show all of it; the one that is left open is as recorded.
-                    _ if of.strides == Window::contiguous(of.shape.clone()).strides => {
+                    // A size that is left open is as recorded.
+                    _ => {
                         let recorded = self.whole(self.node)?;
+                        let strides = self.strides_of_view(&of, &recorded.shape)?;
                         let fits = |(given, recorded): (&Size, &Size)| {
                             *given == Size::Known(-1) || given == recorded
                         };
+                        let lies_so = |((size, stride), own): ((&Size, &Size), &String)| {
+                            *size == Size::Known(1) || self.stride_text(*stride) == *own
+                        };
                         let is_such = sizes.len() == recorded.shape.len()
                             && sizes.iter().zip(&recorded.shape).all(fits)
-                            && recorded.strides == Window::contiguous(recorded.shape.clone()).strides;
+                            && recorded.shape.iter().zip(&recorded.strides).zip(&strides).all(lies_so);
                         Some(Window { offset: of.offset, ..recorded }).filter(|_| is_such)?
                     }
-                    _ => return None,
                 }
             }
             _ => {

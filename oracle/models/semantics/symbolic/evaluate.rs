@@ -13,6 +13,7 @@ use super::reason::Reason;
 use super::run::Piece;
 use super::source::{Source, ValueId};
 use crate::analysis::{Draws, redundant_assertions};
+use crate::expression::{normal_form, symbols_of};
 use crate::graph::{ExprId, Graph, NodeId, Op, Out, Span, StorageId, Value};
 use crate::ops::{Bound, Collective, Kind, OpInfo, Ops, Random};
 use rustc_hash::FxHashMap;
@@ -230,8 +231,8 @@ impl<'g> Machine<'_, 'g> {
             Out::None => return Ok(Produced::Nothing),
             _ => {
                 return match (input, out) {
-                    // Inputs that carry one symbol are equal, whatever their places.
-                    (Input::Free(_), Out::SymInt(expr)) if self.is_symbol(expr) => {
+                    // Inputs that carry one sum of symbols are equal, whatever their places.
+                    (Input::Free(_), Out::SymInt(expr)) if self.is_of_symbols(expr) => {
                         Ok(self.symbolic_number(&self.sums.text(expr)))
                     }
                     (Input::Free(position), _) => Ok(self.free_number("placeholder", i64::from(position))),
@@ -373,9 +374,11 @@ impl<'g> Machine<'_, 'g> {
     }
 
     /// Whether an expression is a symbol and nothing else.
-    fn is_symbol(&self, expr: ExprId) -> bool {
+    /// Whether an expression is a sum of symbols that the graph declares.
+    fn is_of_symbols(&self, expr: ExprId) -> bool {
         let text = self.graph.text(self.graph.expr(expr).text);
-        self.graph.symbols.iter().any(|symbol| symbol.name == text)
+        let is_declared = |name: &str| self.graph.symbols.iter().any(|symbol| symbol.name == name);
+        normal_form(text).is_some() && symbols_of(text).all(is_declared)
     }
 
     fn free_number(&mut self, what: &str, number: i64) -> Produced {
