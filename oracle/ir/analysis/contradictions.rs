@@ -13,7 +13,7 @@
 //! # What it does not do
 //!
 //! Strides and offsets say how elements lie, not what they are, and recorded integers are hints: these make no call
-//! opaque. Communication stays what it is.
+//! opaque. Waits stay what they are.
 
 use crate::graph::{Graph, NodeId, Op};
 use crate::ops::shape::{ShapeError, ShapeFault, check};
@@ -80,7 +80,6 @@ fn contradicted(graph: &Graph) -> FxHashMap<NodeId, String> {
     let fault = |id: NodeId| {
         let info = ops.call(graph, id)?;
         let stays = info.schema.is_none()
-            || info.collective().is_some()
             || matches!(info.kind, Kind::Wait | Kind::GetItem | Kind::Unknown | Kind::Sync(_));
         if stays { None } else { Some((id, contradiction(graph, &ops, id)?.to_string())) }
     };
