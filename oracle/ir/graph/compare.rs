@@ -129,6 +129,25 @@ impl Graph {
         self.same_out_sizes(self.node(id).out, self.node(other).out)
     }
 
+    /// Whether both graphs make the same calls of tensors of the same sizes, node for node. Names, and where elements lie,
+    /// are not asked.
+    pub fn has_calls_of(&self, other: &Graph) -> bool {
+        let pair = Pair { a: self, b: other };
+        let shapes = |graph: &Graph, id: NodeId| -> Vec<Option<Vec<i64>>> {
+            let all = graph.tensors_of(graph.node(id).out);
+            all.into_iter().map(|tensor| graph.sizes(graph.tensor(tensor).shape)).collect()
+        };
+        self.len() == other.len()
+            && self.ids().all(|id| {
+                let (x, y) = (self.node(id), other.node(id));
+                x.op == y.op
+                    && self.target(id) == other.target(id)
+                    && pair.spans(x.args, y.args)
+                    && pair.spans(x.kwargs, y.kwargs)
+                    && shapes(self, id) == shapes(other, id)
+            })
+    }
+
     fn same_out_sizes(&self, x: Out, y: Out) -> bool {
         match (x, y) {
             (Out::Tensor(x), Out::Tensor(y)) => {

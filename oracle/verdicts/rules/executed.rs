@@ -341,8 +341,8 @@ fn same_in_bits(evidence: &Evidence, limit: u64) -> Option<String> {
         .then(|| format!("the same bit for bit, at {}", words::count(found.points as usize, "point")))
 }
 
-/// What executions find where sizes are symbolic and these have other values than their hints: differences, and nothing
-/// else. Of data nothing is assumed, so symbols that stand for it have no values.
+/// What executions find where sizes are symbolic and these have other values than their hints: differences that the level
+/// that is allowed does not excuse at those sizes, and nothing else. Of data nothing is assumed, so symbols that stand for it have no values.
 pub(super) fn execute_at_sizes(
     all: &[&Evidence],
     limit: u64,
@@ -357,10 +357,16 @@ pub(super) fn execute_at_sizes(
     let graphs = sides.iter().map(|side| side.graph);
     let before = &evidence.before;
     Sizes::tried((before.graph, &before.ops), graphs, false).find_map(|Sized { sizes, before, after }| {
-        let sized = evidence.of_graphs(&before, &after)?;
+        let mut sized = evidence.of_graphs(&before, &after)?;
         let mut found = execute(&sized, limit, question);
         let mut parted = found.parted(&sized, all);
         let at = found.results.iter().position(|(_, result)| matches!(result, ValueResult::Different(_)))?;
+        if evidence.policies.allowed.numerics > Numerics::Exact {
+            sized.values.results.clone_from(&found.results);
+            if sized.by_functions(limit, true).is_some() {
+                return None;
+            }
+        }
         let (method, mut result) = found.results.swap_remove(at);
         if let ValueResult::Different(differences) = &mut result {
             let causes = parted.iter_mut().filter_map(|one| one.cause.as_mut());
@@ -372,14 +378,14 @@ pub(super) fn execute_at_sizes(
 }
 
 /// What is asked of the likeness of two graphs.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 pub(super) enum Asked<'s> {
     /// Whether they are the same, and part by no more than [`MOST_ROUNDING`] as they are.
     Hint,
     /// All that can be said.
     Answer,
-    /// Whether they are the same at all sizes in the place of these.
-    AllSizes(&'s [i64]),
+    /// Whether they are the same at all values of their symbols, where these are the pairs at some others.
+    AllSizes(&'s [[Graph; 2]]),
 }
 
 /// How alike both graphs are by the laws of a level. With why that says nothing, where sizes are symbolic, say. Graphs of
@@ -390,18 +396,26 @@ pub(super) fn likeness(
     level: Numerics,
     asked: Asked,
 ) -> Option<(Likeness, Option<Open>)> {
-    let ask = |evidence: &Evidence| ask(evidence, limit, level, asked != Asked::Hint);
+    let is_hint = matches!(asked, Asked::Hint);
+    let ask = |evidence: &Evidence| ask(evidence, limit, level, !is_hint);
     let written = if level > Numerics::Exact { loosened::written(evidence, level) } else { None };
     let own = written.as_ref().and_then(|graphs| of_graphs(evidence, graphs));
     let evidence = own.as_ref().unwrap_or(evidence);
     // Roundings add up with sizes.
     let is_shrunk = level < Numerics::Precision && elements(evidence) > MANY_ELEMENTS;
     let small = match asked {
-        Asked::AllSizes(symbols) => smaller_likeness(evidence, level, symbols, ask),
+        Asked::AllSizes(others) => {
+            let written = others.iter().map(|[before, after]| {
+                let at = Evidence::new(before, None, after, evidence.policies.clone());
+                let written = if level > Numerics::Exact { loosened::written(&at, level) } else { None };
+                written.unwrap_or_else(|| vec![before.clone(), after.clone()])
+            });
+            smaller_likeness(evidence, level, &written.collect::<Vec<_>>(), ask)
+        }
         _ if is_shrunk => smaller_likeness(evidence, level, &[], ask),
         _ => None,
     };
-    let is_last = matches!(asked, Asked::AllSizes(_)) || asked == Asked::Hint && is_shrunk;
+    let is_last = matches!(asked, Asked::AllSizes(_)) || is_hint && is_shrunk;
     small.or_else(|| if is_last { None } else { ask(evidence) })
 }
 
@@ -434,16 +448,17 @@ fn ask(evidence: &Evidence, limit: u64, level: Numerics, is_asked: bool) -> Opti
     Some((found, reserved))
 }
 
-/// Whether two graphs are the same by the laws of a level. `symbols`: at all sizes in the place of these.
+/// Whether two graphs are the same by the laws of a level: at their own sizes, or, where `others` are the same graphs at other
+/// values of their symbols, at all of them.
 pub(super) fn are_same(
     [before, after]: [&Graph; 2],
     evidence: &Evidence,
     limit: u64,
     level: Numerics,
-    symbols: &[i64],
+    others: &[[Graph; 2]],
 ) -> bool {
     let at = Evidence::new(before, None, after, evidence.policies.clone());
-    let asked = if symbols.is_empty() { Asked::Answer } else { Asked::AllSizes(symbols) };
+    let asked = if others.is_empty() { Asked::Answer } else { Asked::AllSizes(others) };
     likeness(&at, limit, level, asked).is_some_and(|(found, open)| {
         found.alike == Alike::Same && open.is_none() && found.in_own <= MOST_ROUNDING
     })
@@ -462,26 +477,29 @@ fn elements(evidence: &Evidence) -> u64 {
 }
 
 /// The same at small sizes ([`shrink`](crate::analysis::shrink)). Equal at all that prove it, under one reading of the numbers
-/// that may be counts, where all `symbols` shrink; or apart under all of them, where no size is a coefficient.
+/// that may be counts; or apart under all of them, where no size is a coefficient. `others` are the same graphs at other values
+/// of their symbols: a reading under which they are not what is found here is none.
 fn smaller_likeness(
     evidence: &Evidence,
     level: Numerics,
-    symbols: &[i64],
+    others: &[Vec<Graph>],
     ask: impl Fn(&Evidence) -> Option<(Likeness, Option<Open>)>,
 ) -> Option<(Likeness, Option<Open>)> {
     let graphs = graphs(evidence).filter(|graphs| !are_unrolled(graphs))?;
     let shrinking = Shrinking::for_proof(&graphs).ok()?;
     let at = |small: Result<Small, String>| {
         let small = small.ok()?;
-        let shrinks = |size: &i64| small.sizes.iter().any(|(from, to)| from == size && to != size);
         let at = of_graphs(evidence, &small.graphs)?;
         let is_large = shrinking.is_kept_for_proof && elements(&at) > MOST_KEPT_ELEMENTS;
-        if symbols.iter().all(shrinks) && !is_large { ask(&at) } else { None }
+        if is_large { None } else { ask(&at) }
     };
     let (mut apart, mut open) = (None, None);
     let mut are_all_apart = shrinking.readings <= MOST_READINGS && shrinking.is_free_of_sizes();
     let rounds = level < Numerics::Reassociation;
-    for reading in 0..shrinking.readings {
+    let follows = |reading: usize| {
+        others.iter().all(|other| shrinking.follows(reading, &other.iter().collect::<Vec<_>>()))
+    };
+    for reading in (0..shrinking.readings).filter(|&reading| follows(reading)) {
         let mut all = shrinking.proof(reading, rounds).ok().into_iter().flatten().map(at);
         let Some((mut found, mut why)) = all.next().flatten() else {
             are_all_apart = false;

@@ -15,8 +15,8 @@
 //! alone may be rounded otherwise: nothing that comes of it may [tell](loosened::tells) that.
 //!
 //! Where sizes are symbolic, the functions are compared at sizes that are numbers, which occur nowhere else. What is shown for
-//! small sizes in their place holds for all of them ([`crate::analysis::shrink`]). They are symbols, and products of them
-//! and numbers, and nothing computes with them.
+//! small sizes in their place holds for all sizes of the same structure ([`crate::analysis::shrink`]). That both graphs have that
+//! structure at all values of their symbols is seen at [`OTHERS`] others: sizes are polynomials, or they have no structure.
 //!
 //! # What it does not do
 //!
@@ -45,6 +45,9 @@ const MOST_SYMBOLS: usize = 8;
 /// The least size that a symbol is given.
 const LEAST: i64 = 1009;
 
+/// Other values of symbols at which the structure of sizes is looked at.
+const OTHERS: usize = 3;
+
 /// The levels by whose laws both graphs may be equal.
 const LEVELS: [Numerics; 4] =
     [Numerics::Exact, Numerics::ZeroSign, Numerics::Reassociation, Numerics::Contraction];
@@ -54,9 +57,7 @@ const LEVELS: [Numerics; 4] =
 pub(super) fn prove(evidence: &Evidence, limit: u64, most: Numerics) -> Option<(Numerics, usize)> {
     let (before, after) = (&evidence.before, &evidence.after);
     let symbols = Symbols::new([before.graph, after.graph]);
-    let sized = [before.graph, after.graph].map(|graph| graph.at_sizes(&|name| symbols.size(name)));
-    let [old, new] = &sized;
-    let mut sides = [Side::new(before, old), Side::new(after, new)];
+    let mut sides = [Side::new(before, &symbols), Side::new(after, &symbols)];
     let twins = twins(evidence);
     let mut names = FxHashMap::default();
     let (mut level, mut places, mut failures) = (Numerics::Exact, 0, 0);
@@ -131,8 +132,9 @@ struct Region {
 /// One of both graphs.
 struct Side<'s, 'g> {
     side: &'s AnalyzedGraph<'g>,
-    /// The same at sizes that are numbers.
-    sized: &'s Graph,
+    /// The same at sizes that are numbers, and at others.
+    sized: Graph,
+    others: Vec<Graph>,
     /// For each node that was evaluated the number of its value.
     values: Vec<Option<usize>>,
     /// All of them.
@@ -144,16 +146,19 @@ struct Side<'s, 'g> {
 }
 
 impl<'s, 'g> Side<'s, 'g> {
-    fn new(side: &'s AnalyzedGraph<'g>, sized: &'s Graph) -> Side<'s, 'g> {
+    fn new(side: &'s AnalyzedGraph<'g>, symbols: &Symbols) -> Side<'s, 'g> {
+        let at = |values: usize| side.graph.at_sizes(&|name| symbols.value(name, values));
+        let (sized, others) = (at(0), (1..=symbols.others()).map(at).collect());
         let mut this = Side {
             side,
-            sized,
             values: Vec::new(),
             known: FxHashSet::default(),
             is_constant: vec![false; sized.len()],
             is_finite: vec![false; sized.len()],
+            sized,
+            others,
         };
-        for id in sized.ids() {
+        for id in side.graph.ids() {
             let of = side.graph.inputs(id);
             let are_known = of.iter().all(|input| this.is_constant[input.index()]);
             this.is_constant[id.index()] = this.is_number(id) || this.is_function(id) && are_known;
@@ -315,10 +320,16 @@ impl<'s, 'g> Side<'s, 'g> {
         !is_other && !info.effect && !info.writes() && !self.side.ops.draws(graph, id)
     }
 
-    /// The calls of a region as a graph of their own, which takes these values.
-    fn taken_out(&self, region: &Region, given: &[(usize, NodeId, &Graph)], of: NodeId) -> Graph {
+    /// The calls of a region as a graph of their own, which takes these values; from `own`, which is this graph at some sizes.
+    fn taken_out(
+        &self,
+        own: &Graph,
+        region: &Region,
+        given: &[(usize, NodeId, &Graph)],
+        of: NodeId,
+    ) -> Graph {
         let mut graph = Graph::with_capacity(region.calls.len() + given.len() + 1);
-        let mut map: Vec<Option<NodeId>> = vec![None; self.sized.len()];
+        let mut map: Vec<Option<NodeId>> = vec![None; own.len()];
         for (place, (name, example, from)) in given.iter().enumerate() {
             let (Some(tensor), label) = (from.tensor_of(*example), format!("common {place}")) else {
                 continue;
@@ -334,22 +345,22 @@ impl<'s, 'g> Side<'s, 'g> {
             }
         }
         for &id in &region.calls {
-            let mut copier = Transcriber { from: self.sized, to: &mut graph, map: &mut map };
-            let copied = copier.node(id, self.sized.name(id));
+            let mut copier = Transcriber { from: own, to: &mut graph, map: &mut map };
+            let copied = copier.node(id, own.name(id));
             map[id.index()] = Some(copied);
         }
         let result = map[of.index()].map_or(Value::None, Value::Node);
         let args = graph.push_values(&[result]);
         let (name, target) = (graph.intern("output"), graph.intern_target("output"));
         graph.push_node(Node { args, ..Node::new(name, Op::Output, target) });
-        graph.facts = self.sized.facts.clone();
+        graph.facts = own.facts.clone();
         graph
     }
 }
 
-/// The symbols of both graphs that are at least 1, each with a size that no other number is.
+/// The symbols of both graphs that are at least 1, each with sizes that no other number is.
 struct Symbols {
-    sizes: Vec<(String, i64)>,
+    sizes: Vec<(String, [i64; 1 + OTHERS])>,
     /// Those that stand for data: of one name, and perhaps not of one value.
     of_data: Vec<String>,
 }
@@ -357,23 +368,32 @@ struct Symbols {
 impl Symbols {
     fn new(graphs: [&Graph; 2]) -> Symbols {
         let mut taken: BTreeSet<i64> = graphs.iter().flat_map(|graph| numbers(graph)).collect();
-        let (mut sizes, mut of_data): (Vec<(String, i64)>, Vec<String>) = Default::default();
+        let (mut sizes, mut of_data): (Vec<(String, _)>, Vec<String>) = Default::default();
         for symbol in graphs.iter().flat_map(|graph| &graph.symbols) {
             let is_size = bound_of(&symbol.range.0).is_some_and(|low| low >= 1);
             let is_known = sizes.iter().any(|(name, _)| *name == symbol.name);
             if is_size && !is_known && sizes.len() < MOST_SYMBOLS {
                 let is_prime = |n: &i64| (2..).take_while(|d| d * d <= *n).all(|d| n % d != 0);
-                let free = (LEAST..).find(|size| is_prime(size) && !taken.contains(size)).unwrap_or(LEAST);
-                taken.insert(free);
-                sizes.push((symbol.name.clone(), free));
+                let own = [(); 1 + OTHERS].map(|()| {
+                    let free =
+                        (LEAST..).find(|size| is_prime(size) && !taken.contains(size)).unwrap_or(LEAST);
+                    taken.insert(free);
+                    free
+                });
+                sizes.push((symbol.name.clone(), own));
             }
             of_data.extend(symbol.unbacked.then(|| symbol.name.clone()));
         }
         Symbols { sizes, of_data }
     }
 
-    fn size(&self, name: &str) -> Option<i64> {
-        self.sizes.iter().find(|(own, _)| own == name).map(|(_, size)| *size)
+    /// Values of all symbols beside the first.
+    fn others(&self) -> usize {
+        if self.sizes.is_empty() { 0 } else { OTHERS }
+    }
+
+    fn value(&self, name: &str, at: usize) -> Option<i64> {
+        self.sizes.iter().find(|(own, _)| own == name).map(|(_, sizes)| sizes[at])
     }
 
     /// Whether two nodes are the same function of common values, by the laws of a level. Where they are not, as functions of
@@ -420,31 +440,35 @@ impl Symbols {
         limit: u64,
         level: Numerics,
     ) -> bool {
-        let mut given: Vec<(usize, NodeId, &Graph)> = Vec::new();
+        let mut given: Vec<(usize, NodeId, &Side)> = Vec::new();
         for (side, region) in sides.iter().zip(regions) {
             for &id in &region.given {
                 let Some(name) = side.values[id.index()] else { return false };
                 if !given.iter().any(|(known, ..)| *known == name) {
-                    given.push((name, id, side.sized));
+                    given.push((name, id, side));
                 }
             }
         }
-        let mut sizes: Vec<i64> = Vec::new();
+        let mut is_symbolic = false;
         for (side, region) in sides.iter().zip(regions) {
             for &id in region.calls.iter().chain(&region.given) {
-                let Some(texts) = self.symbolic(side.side, id) else { return false };
-                let of = texts.iter().flat_map(|text| symbols_of(text)).map(|name| self.size(name));
-                let Some(of) = of.collect::<Option<Vec<i64>>>() else { return false };
-                sizes.extend(of);
+                let Some(of_node) = self.is_symbolic(side.side, id) else { return false };
+                is_symbolic |= of_node;
             }
         }
-        let [before, after] = [0, 1].map(|k| sides[k].taken_out(&regions[k], &given, of[k]));
-        executed::are_same([&before, &after], evidence, limit, level, &sizes)
+        let pair = |at: &dyn for<'a> Fn(&'a Side<'_, '_>) -> &'a Graph| {
+            let given: Vec<_> = given.iter().map(|&(name, id, side)| (name, id, at(side))).collect();
+            [0, 1].map(|k| sides[k].taken_out(at(&sides[k]), &regions[k], &given, of[k]))
+        };
+        let [before, after] = pair(&|side| &side.sized);
+        let others = if is_symbolic { self.others() } else { 0 };
+        let others: Vec<[Graph; 2]> = (0..others).map(|other| pair(&|side| &side.others[other])).collect();
+        executed::are_same([&before, &after], evidence, limit, level, &others)
     }
 
-    /// The symbolic sizes that a node has or is given; `None` where these are others than symbols, and products of them and numbers,
-    /// or where it computes with them, or is given some that stand for data.
-    fn symbolic<'g>(&self, side: &AnalyzedGraph<'g>, id: NodeId) -> Option<Vec<&'g str>> {
+    /// Whether a node has symbolic sizes, or is given some; `None` where these are of symbols without values, or where it
+    /// is given some that stand for data.
+    fn is_symbolic(&self, side: &AnalyzedGraph, id: NodeId) -> Option<bool> {
         let graph = side.graph;
         let text = |expr| graph.text(graph.expr(expr).text);
         let mut texts: Vec<&str> = Vec::new();
@@ -454,19 +478,12 @@ impl Symbols {
                 Dim::Static(_) => None,
             }));
         }
-        let kind = side.ops.call(graph, id).map(|info| info.kind);
-        // What is filled in is a number, and no size.
-        let takes_sizes = |is_listed: bool| match kind {
-            Some(Kind::View(_) | Kind::Arange) => true,
-            Some(Kind::Fill(_)) => is_listed,
-            _ => false,
-        };
-        let mut open: Vec<(bool, Value)> = graph.args(id).iter().map(|&value| (false, value)).collect();
-        open.extend(graph.kwargs(id).map(|(_, value)| (false, value)));
-        while let Some((is_listed, value)) = open.pop() {
+        let mut open: Vec<Value> = graph.args(id).to_vec();
+        open.extend(graph.kwargs(id).map(|(_, value)| value));
+        while let Some(value) = open.pop() {
             let expr = match value {
                 Value::List(span) => {
-                    open.extend(graph.values(span).iter().map(|&value| (true, value)));
+                    open.extend(graph.values(span));
                     continue;
                 }
                 Value::Symbolic(expr) => expr,
@@ -478,14 +495,13 @@ impl Symbols {
                 _ => continue,
             };
             let is_of_data = |name: &str| self.of_data.iter().any(|own| own == name);
-            if !takes_sizes(is_listed) || symbols_of(text(expr)).any(is_of_data) {
+            if symbols_of(text(expr)).any(is_of_data) {
                 return None;
             }
             texts.push(text(expr));
         }
-        let is_product =
-            |text: &&str| text.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '*' | ' '));
-        texts.iter().all(is_product).then_some(texts)
+        let is_known = |name: &str| self.value(name, 0).is_some();
+        texts.iter().flat_map(|text| symbols_of(text)).all(is_known).then_some(!texts.is_empty())
     }
 }
 

@@ -249,20 +249,23 @@ impl ValueEvidence {
             let mut parted = found.parted(first, &of_all);
             let mut results = found.results;
             let is_different = |(_, result): &(_, ValueResult)| matches!(result, ValueResult::Different(_));
+            let mut differs_at_sizes = false;
             if !evaluators.agree
                 && !results.iter().any(is_different)
                 && let Some((result, of_sizes)) = executed::execute_at_sizes(&of_all, limit, question)
             {
                 results.push(result);
-                parted = of_sizes;
+                (parted, differs_at_sizes) = (of_sizes, true);
             }
             let of_others = others.iter().find_map(|other| other.values.taken_for_equal.clone());
             if let Some(excuse) = first.values.taken_for_equal.clone().or(of_others) {
                 results.iter_mut().for_each(|(_, result)| result.excuse_values(excuse.clone()));
             }
             first.values.results.extend(results);
-            let excuse =
-                if evaluators.agree { None } else { first.by_functions(evaluators.element_limit, open) };
+            let excuse = match evaluators.agree || differs_at_sizes {
+                true => None,
+                false => first.by_functions(evaluators.element_limit, open),
+            };
             let layout = match open && !evaluators.agree {
                 true => groups::depends_on_layout(first, evaluators.element_limit, question),
                 false => None,
@@ -376,7 +379,7 @@ impl Evidence<'_> {
     /// allowed; why differences of values do not count, then. Where no level is allowed, whether one would do.
     ///
     /// `open`: whether no proof says that the graphs are equal, on each rank.
-    fn by_functions(&mut self, limit: u64, open: bool) -> Option<Reason> {
+    pub(super) fn by_functions(&mut self, limit: u64, open: bool) -> Option<Reason> {
         let allowed = &self.policies.allowed;
         let values = &self.values;
         let is_different = |result: &ValueResult| matches!(result, ValueResult::Different(_));

@@ -206,6 +206,28 @@ impl<'g> Shrinking<'g> {
         Ok(self.assignments(at)?.into_iter().map(move |sizes| self.at(at, &sizes)))
     }
 
+    /// Whether `others`, the same graphs at other values of their symbols, are what is found here at other sizes, under a reading.
+    pub fn follows(&self, at: usize, others: &[&Graph]) -> bool {
+        let mut sizes = BTreeMap::new();
+        for (read, other) in self.reads.iter().zip(others) {
+            for (id, value) in other.ids().zip(&read.values) {
+                let tensors = other.tensors_of(other.node(id).out);
+                for (shape, tensor) in value.tensors().into_iter().zip(tensors) {
+                    let of_other = other.sizes(other.tensor(tensor).shape).unwrap_or_default();
+                    let structure = &self.state.structure;
+                    for (axis, small) in shape.axes.iter().zip(of_other) {
+                        let size = structure.size(*axis);
+                        if structure.is_free(*axis) && self.classes.free.contains(&size) {
+                            sizes.insert(size, small);
+                        }
+                    }
+                }
+            }
+        }
+        let same = |(small, other): (&Graph, &&Graph)| small.has_calls_of(other);
+        self.at(at, &Sizes::given(sizes)).is_ok_and(|small| small.graphs.iter().zip(others).all(same))
+    }
+
     fn assignments(&self, at: usize) -> Result<Vec<Sizes>, Vec<String>> {
         let forms = reading(&self.choices, at).into_iter().flatten();
         let needs = self.found.needs(&self.state.structure, &self.classes.free, forms)?;

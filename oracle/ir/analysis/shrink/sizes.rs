@@ -49,6 +49,11 @@ pub struct Sizes {
 }
 
 impl Sizes {
+    /// These sizes for the recorded ones.
+    pub fn given(map: BTreeMap<i64, i64>) -> Sizes {
+        Sizes { map, known: RefCell::default() }
+    }
+
     /// Small sizes from `start` on.
     pub fn from(classes: &Classes, start: i64) -> Sizes {
         let skipped = usize::try_from(start.saturating_sub(STAYS)).unwrap_or(0);
