@@ -242,14 +242,27 @@ fn endings(graph: &Graph, collectives: &Collectives) -> Vec<Ending> {
         let mut ended: Vec<NodeId> = Vec::new();
         let mut ended_pieces = rustc_hash::FxHashSet::default();
         for &wait in waits {
-            graph.for_each_input(wait, &mut |value| {
-                if collectives.launch_of_value(value) != Some(launch) {
+            graph.for_each_input(wait, &mut |mut value| {
+                let is_part = |node| collectives.launch_of_value(node) == Some(launch);
+                // A buffer that it writes into ends it where no part does.
+                if !is_part(value) && graph.inputs(wait).into_iter().any(is_part) {
                     return;
                 }
-                let piece = match (collectives.launch_at(value), graph.arg(value, 1)) {
-                    (None, Some(Value::Int(piece))) => usize::try_from(piece).ok(),
-                    _ => None,
-                };
+                // Of a view what it shows: the launch, or an item of it.
+                let mut piece = None;
+                while is_part(value)
+                    && collectives.launch_at(value).is_none()
+                    && let Some(Value::Node(of)) = graph.arg(value, 0)
+                {
+                    if collectives.calls[launch].coalesced && collectives.launch_at(of).is_some() {
+                        piece = match graph.arg(value, 1) {
+                            Some(Value::Int(piece)) => usize::try_from(piece).ok(),
+                            _ => None,
+                        };
+                        break;
+                    }
+                    value = of;
+                }
                 let first = match piece {
                     Some(piece) => ended_pieces.insert(piece),
                     None => !ended.contains(&value),

@@ -1,12 +1,16 @@
 //! The communication of a graph: which nodes start it, on which group, with which tensors, and which nodes wait.
 //!
 //! One [`CollectiveCall`] is one launch: a coalesced form moves several tensors in one launch and may have one
-//! wait per tensor, each through a `getitem`. A wait belongs to the call whose value it receives, directly or
-//! through `getitem`, views that return the same value, or another wait.
+//! wait per tensor, each through a `getitem`. A wait belongs to the calls whose results lie in the storage of what it is
+//! given: the value of a call, a `getitem` or a view of it, or the buffer that a call writes its result into, until a wait
+//! has ended that. Source: `c10d::register_work` and `wait_tensor`, which know work by its storage.
+//!
+//! What it does not do: a `reshape` that is a view passes nothing on.
 
 use super::messages::{self, Message};
 use crate::graph::{Graph, NodeId, Op, Tensor, Value};
-use crate::ops::{Bound, Collective, Kind, Ops};
+use crate::ops::{Bound, Collective, Kind, Ops, Schema, views_where_strides_allow};
+use rustc_hash::FxHashMap;
 
 /// How a node names its process group.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -112,12 +116,17 @@ impl<'a> Collectives<'a> {
                 this.waits.push(Vec::new());
             } else if let Some(info) = ops.call(graph, id) {
                 // In an unsorted list the value may come later than its use: look again afterwards.
-                if matches!(info.kind, Kind::Wait | Kind::GetItem) {
+                if info.kind == Kind::Wait || shown(graph, ops, id).is_some() {
                     late.push(id);
                 }
             }
         }
-        // Getitems first, so that a wait finds its launch whatever the list order.
+        let mut into: FxHashMap<NodeId, Vec<u32>> = FxHashMap::default();
+        for (launch, call) in (0..).zip(&this.calls) {
+            let buffers = call.inputs.iter().filter(|_| call.in_place).chain(&call.out);
+            buffers.for_each(|&buffer| into.entry(base(graph, ops, buffer)).or_default().push(launch));
+        }
+        // Waits last, so that they find their launches whatever the list order.
         late.sort_by_key(|&id| matches!(ops.get(graph, id).kind, Kind::Wait));
         for &id in &late {
             let is_wait = matches!(ops.get(graph, id).kind, Kind::Wait);
@@ -133,7 +142,16 @@ impl<'a> Collectives<'a> {
                 if let [launch] = launches[..] {
                     this.value_of[id.index()] = launch;
                 }
-            } else if launches.is_empty() {
+                continue;
+            }
+            if launches.is_empty() {
+                let bases = graph.inputs(id).into_iter().map(|input| base(graph, ops, input));
+                let open = bases.filter_map(|base| into.get(&base)).flatten().copied();
+                launches.extend(open.filter(|&launch| {
+                    this.calls[launch as usize].node < id && this.waits[launch as usize].is_empty()
+                }));
+            }
+            if launches.is_empty() {
                 this.idle_waits.push(id);
             } else {
                 for &launch in &launches {
@@ -150,11 +168,36 @@ impl<'a> Collectives<'a> {
         (launch != NONE).then_some(launch as usize)
     }
 
-    /// The launch whose value, not yet waited for, `node` is: the launch's own node, or a `getitem` of it.
+    /// The launch whose value, not yet waited for, `node` is: the launch's own node, or a `getitem` or view of it.
     pub fn launch_of_value(&self, node: NodeId) -> Option<usize> {
         let launch = self.value_of[node.index()];
         (launch != NONE).then_some(launch as usize)
     }
+}
+
+/// What a node returns a part or a view of.
+fn shown(graph: &Graph, ops: &Ops, node: NodeId) -> Option<NodeId> {
+    let info = ops.call(graph, node)?;
+    let is_view = || {
+        let schema = info.schema.as_ref();
+        let is_of_first =
+            |schema: &Schema| schema.returns.first().is_some_and(|result| result.alias.is_some());
+        matches!(info.kind, Kind::View(_))
+            && schema.is_some_and(|schema| is_of_first(schema) && !views_where_strides_allow(schema))
+    };
+    if info.kind == Kind::GetItem || is_view() { graph.arg(node, 0).and_then(as_node) } else { None }
+}
+
+/// The node whose storage a node shows, as far as views lead.
+fn base(graph: &Graph, ops: &Ops, mut node: NodeId) -> NodeId {
+    // What stands later is no base: an unsorted list may lead in a circle.
+    while let Some(of) =
+        Some(node).filter(|node| node.index() < graph.len()).and_then(|node| shown(graph, ops, node))
+        && of < node
+    {
+        node = of;
+    }
+    node
 }
 
 /// What `node` starts, if it starts communication.
