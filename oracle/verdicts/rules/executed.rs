@@ -265,17 +265,20 @@ pub(super) fn differences_at_small_sizes(
         if small.sizes.is_empty() {
             return None;
         }
-        let at = of_graphs(evidence, &small.graphs)?;
-        let own = || {
+        let mut at = of_graphs(evidence, &small.graphs)?;
+        let by_definitions = differences_by_definitions(&at, limit).map(|found| (found, Vec::new()));
+        let mut own = || {
             if evidence.policies.allowed.numerics >= Numerics::Reassociation && !is_apart(&at, limit) {
                 return None;
             }
             let found = execute(&at, limit, question);
             let parted = found.parted(&at, all);
+            if is_excused(&mut at, &found, limit) {
+                return None;
+            }
             Some((found.results.into_iter().find_map(|(_, result)| values_of(result))?, parted))
         };
-        let by_definitions = differences_by_definitions(&at, limit).map(|found| (found, Vec::new()));
-        let (mut found, mut parted) = by_definitions.or_else(own)?;
+        let (mut found, mut parted) = by_definitions.or_else(&mut own)?;
         let sizes: Vec<String> = small.sizes.iter().map(|(from, to)| format!("{to} for {from}")).collect();
         let causes = parted.iter_mut().filter_map(|one| one.cause.as_mut());
         let told = found.iter_mut().chain(causes);
@@ -361,11 +364,8 @@ pub(super) fn execute_at_sizes(
         let mut found = execute(&sized, limit, question);
         let mut parted = found.parted(&sized, all);
         let at = found.results.iter().position(|(_, result)| matches!(result, ValueResult::Different(_)))?;
-        if evidence.policies.allowed.numerics > Numerics::Exact {
-            sized.values.results.clone_from(&found.results);
-            if sized.by_functions(limit, true).is_some() {
-                return None;
-            }
+        if is_excused(&mut sized, &found, limit) {
+            return None;
         }
         let (method, mut result) = found.results.swap_remove(at);
         if let ValueResult::Different(differences) = &mut result {
@@ -375,6 +375,12 @@ pub(super) fn execute_at_sizes(
         }
         Some(((method, result), parted))
     })
+}
+
+/// Whether the level that is allowed excuses what differs at some sizes.
+fn is_excused(at: &mut Evidence, found: &Found, limit: u64) -> bool {
+    at.values.results.clone_from(&found.results);
+    at.policies.allowed.numerics > Numerics::Exact && at.by_functions(limit, true).is_some()
 }
 
 /// What is asked of the likeness of two graphs.

@@ -2,7 +2,8 @@
 //!
 //! A graph that divides the sum of 64 elements by 32 is one that takes twice their mean, but at no other size. So numbers that
 //! only one of two graphs has are held against the sizes: a few times one, a product of two, or a root of one, or a part of
-//! that. The product of such numbers has to reach a root of a size, or the ratio of two; 2 alone reaches none of 4096.
+//! that. The product of such numbers has to reach a root of a size, or the ratio of two; 2 alone reaches none of 4096. The ratio of
+//! a size and the next one, as in an unbiased variance, and the logarithm of a size need not.
 
 use super::read::Read;
 use super::scalars::{constants, is_factor, number};
@@ -55,7 +56,8 @@ pub fn may_make_up_for_sizes(graphs: &[&Graph], ops: &[Ops], reads: &[Read]) -> 
             (f64::from_bits(one.1), before.abs_diff(after))
         };
         let new: Vec<(f64, usize)> = given.into_iter().map(times).filter(|(_, times)| *times > 0).collect();
-        reach_sizes(&new, &sizes) && new.iter().any(|(number, _)| is_of_sizes(*number, &sizes))
+        let is_any = |is_such: fn(f64, &BTreeSet<i64>) -> bool| new.iter().any(|one| is_such(one.0, &sizes));
+        is_any(is_ratio_or_logarithm) || reach_sizes(&new, &sizes) && is_any(is_of_sizes)
     });
     is_new || graphs.iter().zip(ops).any(|(graph, ops)| sums_constants(graph, ops))
 }
@@ -81,6 +83,19 @@ fn is_of_sizes(x: f64, sizes: &BTreeSet<i64>) -> bool {
     sizes.iter().map(|&size| size as f64).any(|n| {
         let is_of_two = |&other: &i64| is_of(n * other as f64);
         is_of(n) || is_of(n.sqrt()) || is_of(n.powf(0.25)) || sizes.iter().any(is_of_two)
+    })
+}
+
+/// Whether a number is the ratio of a size and one of its neighbours, or the logarithm of a size.
+fn is_ratio_or_logarithm(x: f64, sizes: &BTreeSet<i64>) -> bool {
+    let x = x.abs();
+    sizes.iter().map(|&size| size as f64).any(|n| {
+        let is_neighbour =
+            |off: f64| (1.0..=2.0).contains(&off.round().abs()) && (off - off.round()).abs() < 1e-3;
+        let is_size = |y: f64| (y - n).abs() < 1e-6 * n;
+        is_neighbour((x - 1.0) * n)
+            || is_neighbour((1.0 - 1.0 / x) * n)
+            || [x.exp(), x.exp2(), 10f64.powf(x)].into_iter().any(is_size)
     })
 }
 
