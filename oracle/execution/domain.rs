@@ -140,6 +140,8 @@ pub struct MatmulSize {
     pub m: usize,
     pub k: usize,
     pub n: usize,
+    /// Whether both were vectors, whose product libraries compute in another order than that of matrices.
+    pub of_vectors: bool,
 }
 
 /// What is added to a matrix product before it is rounded: beta * bias + alpha * product.

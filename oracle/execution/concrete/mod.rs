@@ -517,7 +517,7 @@ fn products<F: Format>(
     zero: F::Value,
     step: impl Fn(F::Value, F::Value, F::Value) -> F::Value,
 ) -> Vec<F::Value> {
-    let MatmulSize { batch, m, k, n } = size;
+    let MatmulSize { batch, m, k, n, .. } = size;
     let a: Vec<F::Value> = a.iter().map(|&c| F::load(c)).collect();
     let b: Vec<F::Value> = b.iter().map(|&c| F::load(c)).collect();
     let mut sums = vec![zero; batch * m * n];

@@ -655,6 +655,8 @@ impl Fingerprints {
             Binary::LogicalAnd | Binary::BitwiseAnd | Binary::Mul | Binary::Minimum if is_bool => {
                 return algebra.logic(&[a, b], |of| of[0] && of[1]);
             }
+            // A factor that is no number of bools counts as one.
+            Binary::Add if is_bool && alpha.known() == Some(0.0) => return Some(a),
             Binary::LogicalOr | Binary::BitwiseOr | Binary::Add | Binary::Maximum if is_bool => {
                 return algebra.logic(&[a, b], |of| of[0] || of[1]);
             }
@@ -1553,7 +1555,7 @@ impl Domain for Fingerprints {
         addend: Option<Addend>,
         out: Dtype,
     ) -> Outcome<Vec<u64>> {
-        let MatmulSize { batch, m, k, n } = size;
+        let MatmulSize { batch, m, k, n, of_vectors } = size;
         let table = &mut *self.table();
         let mut algebra = self.algebra(table);
         let cells = |algebra: &Algebra, keys: &[u64]| -> Vec<Cell> {
@@ -1593,7 +1595,8 @@ impl Domain for Fingerprints {
                 of.extend([*alpha, *beta].into_iter().chain(is_read.then_some(*bias)));
             }
             if is_drawn {
-                sum = algebra.opaque(words(text("dot product"), [dtype as u64, out as u64, k as u64]), &of);
+                let what = text(if of_vectors { "product of vectors" } else { "dot product" });
+                sum = algebra.opaque(words(what, [dtype as u64, out as u64, k as u64]), &of);
             }
             let cell = self.settled(&mut algebra, sum, number, &of, true);
             let cell = if dtype.class() == DtypeClass::Int { in_range(cell, dtype) } else { cell };

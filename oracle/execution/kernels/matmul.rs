@@ -58,6 +58,7 @@ impl Rank<'_> {
             m: m as usize,
             k: k as usize,
             n: n as usize,
+            of_vectors: row && column,
         };
         // The work, not only the result, has to stay within the limit.
         self.room(&[size.batch as i64, m, k]).and(self.room(&[count as i64, k.max(1) / 16 + 1]))?;
@@ -124,7 +125,7 @@ fn shown(window: &Window, shape: Dims) -> Outcome<Window> {
 
 /// An element of a product is poison if its row or its column holds poison.
 fn product_poison(size: MatmulSize, a: &[bool], b: &[bool]) -> Vec<bool> {
-    let MatmulSize { batch, m, k, n } = size;
+    let MatmulSize { batch, m, k, n, .. } = size;
     if (a.is_empty() && b.is_empty()) || k == 0 {
         return Vec::new();
     }

@@ -2,8 +2,8 @@
 //!
 //! # The idea
 //!
-//! `invoke_subgraph` runs its body once and `control_deps` only orders, so both are replaced by what their bodies do
-//! ([`inlined`]). Of the others (`cond`, `while_loop`, ...) a body is an argument: two calls are the same if their
+//! `invoke_subgraph` and calls of activation checkpointing run their bodies once and `control_deps` only orders, so these
+//! are replaced by what their bodies do ([`inlined`]). Of the others (`cond`, `while_loop`, ...) a body is an argument: two calls are the same if their
 //! bodies are. So bodies that are the same get one name in all graphs, and bodies that are not get different ones
 //! ([`named`]), whatever they were called. Two bodies are the same if they have the same nodes, names aside, or if one
 //! is judged a sound rewrite of the other. Where that is not known, they are taken to be the same, and the verdict says
@@ -26,6 +26,9 @@ use std::sync::Arc;
 
 /// Runs its body once: the body, its name, what it is given.
 const INVOKE: &str = "higher_order.invoke_subgraph";
+
+/// Run their bodies once: the body, what it is given.
+const WRAPS: [&str; 2] = ["higher_order.wrap", "higher_order.tag_activation_checkpoint"];
 
 /// Runs its body after other nodes: these, the body, what it is given.
 const ORDERED: &str = "higher_order.control_deps";
@@ -87,6 +90,9 @@ fn body(graph: &Graph, value: Value) -> Option<&Arc<Graph>> {
 pub(super) fn expansion(graph: &Graph, id: NodeId) -> Option<Expansion> {
     let (body, given, after) = match (graph.target(id), graph.args(id)) {
         (INVOKE, [module, _, given @ ..]) => (body(graph, *module)?, given, Vec::new()),
+        (target, [module, given @ ..]) if WRAPS.contains(&target) => {
+            (body(graph, *module)?, given, Vec::new())
+        }
         (ORDERED, [Value::List(after), module, given @ ..]) => {
             let after = graph.values(*after).iter().map(|&value| node(graph, value));
             (body(graph, *module)?, given, after.collect::<Option<_>>()?)

@@ -317,7 +317,7 @@ fn judge_pair(
     let prepared = Prepared::new(pass, before, outcomes, options);
     let (before, outcomes) = (&*prepared.before, &prepared.outcomes[..]);
     let given = family::Given { before, programs: &[], config, pass, outcomes, options };
-    Ok(prepared.finish((pass.row().judge_given)(&given)?, options))
+    Ok(prepared.finish((pass.row().judge_given)(&given)?, config, options))
 }
 
 /// Judges outcomes on ranks that had graphs of their own, each beside the graph that its rank had.
@@ -355,7 +355,7 @@ fn judge_programs(
     let (policies, second) = (policies(config, false)?, options.second_run.as_deref());
     let sides = sides.collect();
     let judgement = judge_sides(sides, None, policies, second, pass, options, &mut |_| Again::default())?;
-    Ok(prepared.iter().fold(judgement, |judgement, prepared| prepared.finish(judgement, options)))
+    Ok(prepared.iter().fold(judgement, |judgement, prepared| prepared.finish(judgement, config, options)))
 }
 
 /// A graph and what came of it, as they are compared: with results that were not recorded, and bodies in the places of
@@ -399,14 +399,14 @@ impl<'g> Prepared<'g> {
     }
 
     /// The judgement with what it rests on.
-    fn finish(&self, judgement: Judgement, options: &Options) -> Judgement {
+    fn finish(&self, judgement: Judgement, config: &PassConfig, options: &Options) -> Judgement {
         let Some(seen) = &self.seen else { return judgement };
         let judgement = match &seen.misrecorded {
             Some(call) => resting_on_a_record(judgement, call),
             None => judgement,
         };
         match seen.calls_differ || !seen.assumed.is_empty() {
-            true => resting_on_bodies(judgement, &seen.assumed, options),
+            true => resting_on_bodies(judgement, &seen.assumed, config, options),
             false => judgement,
         }
     }

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::analysis::validate::{Fault, validate};
 use crate::analysis::{fused, plain};
-use crate::case::PassConfig;
+use crate::case::{PassConfig, Setting};
 use crate::family::Gives;
 use crate::graph::Graph;
 use crate::rules::{Code, PassKind, Reason, RuleStatus};
@@ -54,8 +54,10 @@ pub(super) fn resting_on_a_record(mut judgement: Judgement, call: &str) -> Judge
 pub(super) fn resting_on_bodies(
     mut judgement: Judgement,
     assumed: &[bodies::Assumed],
+    config: &PassConfig,
     options: &Options,
 ) -> Judgement {
+    let allowed: Vec<_> = config.options.iter().filter(|(name, _)| name == "allow").cloned().collect();
     let is_sound = judgement.verdict == Verdict::Sound;
     if let Verdict::Violated(findings) = &mut judgement.verdict {
         findings.retain(|finding| WITHOUT_BODIES.contains(&finding.rule));
@@ -74,7 +76,7 @@ pub(super) fn resting_on_bodies(
         );
     }
     for bodies::Assumed { attribute, before, after } in assumed {
-        let judged = before.as_ref().and_then(|before| as_rewrite(before, after, options));
+        let judged = before.as_ref().and_then(|before| as_rewrite(before, after, &allowed, options));
         match judged.map(|judgement| judgement.verdict) {
             // What a body's results share is a question to the graph that calls it.
             Some(Verdict::Violated(of_body))
@@ -169,7 +171,8 @@ pub(super) fn seen_through(
     let mut graphs: Vec<Graph> = all().zip(&written).map(inlined).collect();
     // Where calls are compared and not values, a body that differs is a call that differs.
     let assumed = bodies::named(&mut graphs, is_rewrite, &|one, other| {
-        as_rewrite(one, other, options).is_some_and(|judgement| judgement.verdict == Verdict::Sound)
+        // What is the same but for roundings is not the same function.
+        as_rewrite(one, other, &[], options).is_some_and(|judgement| judgement.verdict == Verdict::Sound)
     });
     let calls: Vec<_> = graphs.iter().map(bodies::calls).collect();
     let calls_differ = is_rewrite && calls.windows(2).any(|pair| pair[0] != pair[1]);
@@ -197,7 +200,7 @@ pub(super) fn told_apart(graphs: &[&Graph], options: Option<&Options>) -> Option
     let mut apart: Vec<Graph> = apart.collect();
     let is_sound = |judgement: Judgement| judgement.verdict == Verdict::Sound;
     bodies::named(&mut apart, false, &|one, other| {
-        options.and_then(|options| as_rewrite(one, other, options)).is_some_and(is_sound)
+        options.and_then(|options| as_rewrite(one, other, &[], options)).is_some_and(is_sound)
     });
     Some(apart)
 }
@@ -225,7 +228,13 @@ pub(super) fn is_malformed(graph: &Graph) -> bool {
 }
 
 /// What is judged of a body as a rewrite of another one.
-fn as_rewrite(before: &Graph, after: &Graph, options: &Options) -> Option<Judgement> {
+fn as_rewrite(
+    before: &Graph,
+    after: &Graph,
+    allowed: &[(String, Setting)],
+    options: &Options,
+) -> Option<Judgement> {
+    let config = PassConfig { options: allowed.to_vec(), ..PassConfig::new(PassKind::Rewrite.name()) };
     let outcome = Outcome { unrepaired: None, repaired: after.clone() };
-    judge_pair(before, &PassConfig::new(PassKind::Rewrite.name()), &[(None, outcome)], options).ok()
+    judge_pair(before, &config, &[(None, outcome)], options).ok()
 }

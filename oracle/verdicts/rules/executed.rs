@@ -2,12 +2,13 @@
 //! What an equality of numbers is worth is said in [`semantics`]`::trials`.
 
 use super::cause::Parted;
+use super::correspondence::Calls;
 use super::evidence::same_evidence;
 use super::sizes::{Sized, Sizes};
 use super::values::{self, About, Observed, ValueDifference, ValueMethod, ValueResult};
 use super::{AnalyzedGraph, Code, Evidence, RankGraph, Reason, cause, loosened, own_index};
 use crate::analysis::shrink::{Shrinking, Small};
-use crate::definitions::{Rounded, written_out};
+use crate::definitions::{Rounded, defined_calls, written_out};
 use crate::graph::{Graph, NodeId, Out, Value, World};
 use crate::limits::Limit;
 use crate::ops::Kind;
@@ -318,6 +319,27 @@ pub(super) fn differences_by_definitions(evidence: &Evidence, limit: u64) -> Opt
     found.splice(0..0, parted.filter(is_given).collect::<Vec<_>>());
     found.iter_mut().for_each(|one| one.title += " where calls are written out by their definitions");
     Some(found)
+}
+
+/// Whether nothing differs where calls that are defined are written out: then what is drawn for their values says nothing. Where a
+/// call is given another number than its twin, it does.
+pub(super) fn agree_by_definitions(evidence: &Evidence, limit: u64) -> bool {
+    let (before, after) = (&evidence.before, &evidence.after);
+    let calls = Calls::new(before.graph, after.graph);
+    let is_as_before = |&(id, _): &(NodeId, Rounded)| {
+        evidence.correspondence.before_of[id.index()].is_none_or(|twin| calls.same_constants(twin, id))
+    };
+    if !defined_calls(after.graph).iter().all(is_as_before) {
+        return false;
+    }
+    let Some(graphs) = written(evidence, Rounded::Otherwise) else { return false };
+    let Some(written) = of_graphs(evidence, &graphs) else { return false };
+    let Ok(prepared) = Prepared::new(&written) else { return false };
+    let Prepared { before, after, world } = &prepared;
+    let pair = Pair { before, after, world, options: &options(&written, limit) };
+    pair.run(&Concrete::of_trial(0)).is_ok()
+        && pair.stable_differences(0.0).is_none()
+        && !is_apart(&written, limit)
 }
 
 /// Whether both graphs are apart by the laws of the level that is allowed. What the laws of real functions tell apart none of

@@ -83,7 +83,13 @@ pub fn compute(
         Kernel::Matmul(dtype) => {
             let ((a_view, a), (_, b)) = (operand(0)?, operand(1)?);
             let size = |dim: usize, view: &View| view.shape.get(dim).map_or(0, |&n| n as usize);
-            let size = MatmulSize { batch: 1, m: size(0, to), k: size(1, a_view), n: size(1, to) };
+            let size = MatmulSize {
+                batch: 1,
+                m: size(0, to),
+                k: size(1, a_view),
+                n: size(1, to),
+                of_vectors: false,
+            };
             let (a, b) = (cells(a, dtype), cells(b, dtype));
             bytes(&numbers.matmul(size, dtype, &a, &b, None, dtype).map_err(trouble)?, dtype)
         }
