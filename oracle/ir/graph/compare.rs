@@ -130,9 +130,27 @@ impl Graph {
     }
 
     /// Whether both graphs make the same calls of tensors of the same sizes, node for node. Names, and where elements lie,
-    /// are not asked.
+    /// are not asked; -1 in the other one stands for what follows from sizes.
     pub fn has_calls_of(&self, other: &Graph) -> bool {
         let pair = Pair { a: self, b: other };
+        let same = |one: Span, another: Span| {
+            let mut open = vec![(one, another)];
+            while let Some((one, another)) = open.pop() {
+                let (one, another) = (self.values(one), other.values(another));
+                if one.len() != another.len() {
+                    return false;
+                }
+                for (&one, &another) in one.iter().zip(another) {
+                    match (one, another) {
+                        (Value::List(one), Value::List(another)) => open.push((one, another)),
+                        (Value::Int(_), Value::Int(-1)) => {}
+                        _ if pair.values(one, another) => {}
+                        _ => return false,
+                    }
+                }
+            }
+            true
+        };
         let shapes = |graph: &Graph, id: NodeId| -> Vec<Option<Vec<i64>>> {
             let all = graph.tensors_of(graph.node(id).out);
             all.into_iter().map(|tensor| graph.sizes(graph.tensor(tensor).shape)).collect()
@@ -142,8 +160,8 @@ impl Graph {
                 let (x, y) = (self.node(id), other.node(id));
                 x.op == y.op
                     && self.target(id) == other.target(id)
-                    && pair.spans(x.args, y.args)
-                    && pair.spans(x.kwargs, y.kwargs)
+                    && same(x.args, y.args)
+                    && same(x.kwargs, y.kwargs)
                     && shapes(self, id) == shapes(other, id)
             })
     }

@@ -2,8 +2,9 @@
 //!
 //! A call that raises acquits nobody. The rules of shapes say of most operators what these take; of those without a kernel
 //! they say what comes out. Such a call is taken if the graph before, which runs, makes one of the same arguments, or if
-//! the definition of its operator holds for it.
+//! the definition of its operator holds for it; of symbolic sizes at those at which both graphs are looked at.
 
+use super::sizes::Sizes;
 use super::{AnalyzedGraph, Code, Evidence, Reason};
 use crate::definitions::held;
 use crate::graph::{Dim, Graph, NodeId};
@@ -21,8 +22,13 @@ pub(super) fn not_known_to_run(evidence: &Evidence) -> Option<Reason> {
         uncomputed(before).into_iter().map(|id| given(before.graph, &before.ops, id)).collect();
     let is_new = |id: &NodeId| !run.contains(&given(after.graph, &after.ops, *id));
     let new: Vec<NodeId> = new.into_iter().filter(is_new).collect();
-    let held = held(after.graph, &new);
-    let id = new.into_iter().find(|id| !held.contains(id))?;
+    // Of sizes that are symbols, at those at which the pair is looked at.
+    let sized: Vec<Graph> = Sizes::tried((before.graph, &before.ops), std::iter::once(after.graph), false)
+        .flat_map(|sized| sized.after)
+        .collect();
+    let graphs = if sized.is_empty() { std::slice::from_ref(after.graph) } else { &sized };
+    let held: Vec<FxHashSet<NodeId>> = graphs.iter().map(|graph| held(graph, &new)).collect();
+    let id = new.into_iter().find(|id| !held.iter().all(|held| held.contains(id)))?;
     let (name, target) = (after.graph.name(id), after.graph.target(id));
     Some(Code::MayRaise.because(format!("whether {target} takes what {name} gives it is not known")))
 }
