@@ -257,23 +257,23 @@ impl ValueEvidence {
                 results.iter_mut().for_each(|(_, result)| result.excuse_values(Code::Rounding.because(why)));
                 parted = Vec::new();
             }
-            let mut differs_at_sizes = false;
-            if !evaluators.agree
-                && !results.iter().any(is_different)
-                && let Some((result, of_sizes)) = executed::execute_at_sizes(&of_all, limit, question)
-            {
-                results.push(result);
-                (parted, differs_at_sizes) = (of_sizes, true);
-            }
             let of_others = others.iter().find_map(|other| other.values.taken_for_equal.clone());
-            if let Some(excuse) = first.values.taken_for_equal.clone().or(of_others) {
+            let taken_for_equal = first.values.taken_for_equal.clone().or(of_others);
+            if let Some(excuse) = &taken_for_equal {
                 results.iter_mut().for_each(|(_, result)| result.excuse_values(excuse.clone()));
             }
             first.values.results.extend(results);
-            let excuse = match evaluators.agree || differs_at_sizes {
-                true => None,
-                false => first.by_functions(evaluators.element_limit, open),
-            };
+            let mut excuse =
+                if evaluators.agree { None } else { first.by_functions(evaluators.element_limit, open) };
+            let of_all: Vec<&Evidence> = std::iter::once(&*first).chain(others.iter()).collect();
+            if !evaluators.agree
+                && taken_for_equal.is_none()
+                && !first.values.of_execution().any(is_different)
+                && let Some((result, of_sizes)) = executed::execute_at_sizes(&of_all, limit, question)
+            {
+                first.values.results.push(result);
+                (parted, excuse) = (of_sizes, None);
+            }
             let layout = match open && !evaluators.agree {
                 true => groups::depends_on_layout(first, evaluators.element_limit, question),
                 false => None,
