@@ -269,9 +269,6 @@ pub(super) fn differences_at_small_sizes(
         let mut at = of_graphs(evidence, &small.graphs)?;
         let by_definitions = differences_by_definitions(&at, limit).map(|found| (found, Vec::new()));
         let mut own = || {
-            if evidence.policies.allowed.numerics >= Numerics::Reassociation && !is_apart(&at, limit) {
-                return None;
-            }
             let found = execute(&at, limit, question);
             let parted = found.parted(&at, all);
             if is_excused(&mut at, &found, limit) {
@@ -399,10 +396,14 @@ pub(super) fn execute_at_sizes(
     })
 }
 
-/// Whether the level that is allowed excuses what differs at some sizes.
+/// Whether the level that is allowed may excuse what differs at some sizes.
 fn is_excused(at: &mut Evidence, found: &Found, limit: u64) -> bool {
     at.values.results.clone_from(&found.results);
-    at.policies.allowed.numerics > Numerics::Exact && at.by_functions(limit, true).is_some()
+    match at.policies.allowed.numerics {
+        Numerics::Exact => false,
+        Numerics::ZeroSign => at.by_functions(limit, true).is_some(),
+        _ => !is_apart(at, limit) || at.by_functions(limit, true).is_some(),
+    }
 }
 
 /// What is asked of the likeness of two graphs.
