@@ -8,7 +8,7 @@ use super::sizes::{Sized, Sizes};
 use super::values::{self, About, Observed, ValueDifference, ValueMethod, ValueResult};
 use super::{AnalyzedGraph, Code, Evidence, RankGraph, Reason, cause, loosened, own_index};
 use crate::analysis::shrink::{Shrinking, Small};
-use crate::definitions::{Rounded, defined_calls, written_out};
+use crate::definitions::{Rounded, written_out};
 use crate::graph::{Graph, NodeId, Out, Value, World};
 use crate::limits::Limit;
 use crate::ops::Kind;
@@ -318,15 +318,13 @@ pub(super) fn differences_by_definitions(evidence: &Evidence, limit: u64) -> Opt
     Some(found)
 }
 
-/// Whether nothing differs where calls that are defined are written out: then what is drawn for their values says nothing. Where a
-/// call is given another number than its twin, it does.
+/// Whether nothing differs where calls that are defined are written out: then what is drawn for their values says nothing, unless
+/// a call is given another number than its twin.
 pub(super) fn agree_by_definitions(evidence: &Evidence, limit: u64) -> bool {
     let (before, after) = (&evidence.before, &evidence.after);
     let calls = Calls::new(before.graph, after.graph);
-    let is_as_before = |&(id, _): &(NodeId, Rounded)| {
-        evidence.correspondence.before_of[id.index()].is_none_or(|twin| calls.same_constants(twin, id))
-    };
-    if !defined_calls(after.graph).iter().all(is_as_before) {
+    let mut twins = std::iter::zip(&evidence.correspondence.before_of, after.graph.ids());
+    if !twins.all(|(twin, id)| twin.is_none_or(|twin| calls.same_constants(twin, id))) {
         return false;
     }
     let Some(graphs) = written(evidence, Rounded::Otherwise) else { return false };
