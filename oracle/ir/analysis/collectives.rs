@@ -108,7 +108,11 @@ impl<'a> Collectives<'a> {
             idle_waits: Vec::new(),
         };
         let (mut late, mut launches) = (Vec::new(), Vec::new());
+        // The node whose storage each node shows, as far as views lead back.
+        let mut bases: Vec<NodeId> = Vec::with_capacity(n);
         for id in graph.ids() {
+            let of = shown(graph, ops, id);
+            bases.push(of.and_then(|of| bases.get(of.index()).copied()).unwrap_or(id));
             if let Some(call) = describe(graph, ops, id) {
                 this.call_at[id.index()] = this.calls.len() as u32;
                 this.value_of[id.index()] = this.calls.len() as u32;
@@ -116,7 +120,7 @@ impl<'a> Collectives<'a> {
                 this.waits.push(Vec::new());
             } else if let Some(info) = ops.call(graph, id) {
                 // In an unsorted list the value may come later than its use: look again afterwards.
-                if info.kind == Kind::Wait || shown(graph, ops, id).is_some() {
+                if info.kind == Kind::Wait || of.is_some() {
                     late.push(id);
                 }
             }
@@ -124,7 +128,8 @@ impl<'a> Collectives<'a> {
         let mut into: FxHashMap<NodeId, Vec<u32>> = FxHashMap::default();
         for (launch, call) in (0..).zip(&this.calls) {
             let buffers = call.inputs.iter().filter(|_| call.in_place).chain(&call.out);
-            buffers.for_each(|&buffer| into.entry(base(graph, ops, buffer)).or_default().push(launch));
+            let buffers = buffers.filter_map(|buffer| bases.get(buffer.index()));
+            buffers.for_each(|&base| into.entry(base).or_default().push(launch));
         }
         // Waits last, so that they find their launches whatever the list order.
         late.sort_by_key(|&id| matches!(ops.get(graph, id).kind, Kind::Wait));
@@ -145,11 +150,16 @@ impl<'a> Collectives<'a> {
                 continue;
             }
             if launches.is_empty() {
-                let bases = graph.inputs(id).into_iter().map(|input| base(graph, ops, input));
-                let open = bases.filter_map(|base| into.get(&base)).flatten().copied();
-                launches.extend(open.filter(|&launch| {
-                    this.calls[launch as usize].node < id && this.waits[launch as usize].is_empty()
-                }));
+                // Each ends what was launched before it, and is not ended.
+                graph.for_each_input(id, &mut |input: NodeId| {
+                    let open = bases.get(input.index()).and_then(|base| into.get_mut(base));
+                    let Some(open) = open else { return };
+                    let before = open.partition_point(|&launch| this.calls[launch as usize].node < id);
+                    let is_open = |&launch: &u32| this.waits[launch as usize].is_empty();
+                    launches.extend(open.drain(..before).filter(is_open));
+                });
+                launches.sort_unstable();
+                launches.dedup();
             }
             if launches.is_empty() {
                 this.idle_waits.push(id);
@@ -186,18 +196,6 @@ fn shown(graph: &Graph, ops: &Ops, node: NodeId) -> Option<NodeId> {
             && schema.is_some_and(|schema| is_of_first(schema) && !views_where_strides_allow(schema))
     };
     if info.kind == Kind::GetItem || is_view() { graph.arg(node, 0).and_then(as_node) } else { None }
-}
-
-/// The node whose storage a node shows, as far as views lead.
-fn base(graph: &Graph, ops: &Ops, mut node: NodeId) -> NodeId {
-    // What stands later is no base: an unsorted list may lead in a circle.
-    while let Some(of) =
-        Some(node).filter(|node| node.index() < graph.len()).and_then(|node| shown(graph, ops, node))
-        && of < node
-    {
-        node = of;
-    }
-    node
 }
 
 /// What `node` starts, if it starts communication.

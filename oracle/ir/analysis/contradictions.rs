@@ -145,12 +145,16 @@ mod tests {
     }
 
     #[test]
-    fn strides_and_communication_make_nothing_opaque() {
+    fn strides_make_nothing_opaque() {
         let strided = "y = relu(x) : f32[4] strides [2]\n";
         assert_eq!(targets(graph(strided), graph(strided)), [["aten.relu.default"]; 2]);
+    }
+
+    #[test]
+    fn a_launch_of_a_false_record_is_opaque() {
         let text = "world 2 ranks, groups dp = [0 1]\nx = input : f32[4]\ny = all_gather(x, dp) : f32[9]\noutput y\n";
         let gathered = || parse(text.as_bytes()).unwrap().graph;
-        let target = "_c10d_functional.all_gather_into_tensor.default";
+        let target = "_c10d_functional.all_gather_into_tensor.default (opaque)!";
         assert_eq!(targets(gathered(), gathered()), [[target]; 2]);
     }
 }
