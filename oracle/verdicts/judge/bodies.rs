@@ -3,8 +3,8 @@
 //! # The idea
 //!
 //! `invoke_subgraph` and calls of activation checkpointing run their bodies once and `control_deps` only orders, so these
-//! are replaced by what their bodies do ([`inlined`]). Of the others (`cond`, `while_loop`, ...) a body is an argument: two calls are the same if their
-//! bodies are. So bodies that are the same get one name in all graphs, and bodies that are not get different ones
+//! are replaced by what their bodies do ([`inlined`]). Of the others (`cond`, `while_loop`, ...) a body is an argument: two
+//! calls are the same if their bodies are. So bodies that are the same get one name in all graphs, and bodies that are not get different ones
 //! ([`named`]), whatever they were called. Two bodies are the same if they have the same nodes, names aside, or if one
 //! is judged a sound rewrite of the other. Where that is not known, they are taken to be the same, and the verdict says
 //! that it rests on that: it is undecided, or a violation if nothing else differs and one body is convicted beside the

@@ -362,7 +362,8 @@ fn same_in_bits(evidence: &Evidence, limit: u64) -> Option<String> {
 }
 
 /// What executions find where sizes are symbolic and these have other values than their hints: differences that the level
-/// that is allowed does not excuse at those sizes, and nothing else. Of data nothing is assumed, so symbols that stand for it have no values.
+/// that is allowed does not excuse at those sizes, and nothing else. Of data nothing is assumed, so symbols that stand for
+/// it have no values.
 pub(super) fn execute_at_sizes(
     all: &[&Evidence],
     limit: u64,

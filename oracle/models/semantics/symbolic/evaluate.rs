@@ -373,7 +373,6 @@ impl<'g> Machine<'_, 'g> {
             })
     }
 
-    /// Whether an expression is a symbol and nothing else.
     /// Whether an expression is a sum of symbols that the graph declares.
     fn is_of_symbols(&self, expr: ExprId) -> bool {
         let text = self.graph.text(self.graph.expr(expr).text);
