@@ -5,7 +5,7 @@ use super::edges::Edges;
 use super::sharing::{argument, hands_back, holds_tensors, is_quiet, receives};
 use super::storages::{Mode, Part, Place, Storage, StorageIndex, Storages};
 use super::topological::TopologicalOrder;
-use crate::expression::{spelled, spelled_stride};
+use crate::expression::spelled_stride;
 use crate::graph::layout::{format_of, lies_in};
 use crate::graph::{Dim, DtypeClass, Graph, NodeId, Op, Out, StorageId, Tensor, Value};
 use crate::ops::shape::{
@@ -488,15 +488,9 @@ impl<'a> Aliasing<'a> {
 
     /// Whether the sizes of one tensor certainly show the elements of another one as they lie.
     fn is_symbolic_view(&self, of: &Tensor, new: &Tensor) -> bool {
-        let texts = |dims, spelled: fn(&str) -> String| -> Vec<String> {
-            let text = |&dim: &Dim| match dim {
-                Dim::Static(n) => n.to_string(),
-                Dim::Symbolic(expr) => spelled(self.graph.text(self.graph.expr(expr).text)),
-            };
-            self.graph.dims(dims).iter().map(text).collect()
-        };
-        let (shape, strides) = (texts(of.shape, spelled), texts(of.stride, spelled_stride));
-        strides_of_symbolic_view(&shape, &strides, &texts(new.shape, spelled)).is_some()
+        let [shape, strides, new] = [of.shape, of.stride, new.shape].map(|dims| self.graph.spelled(dims));
+        let strides: Vec<String> = strides.iter().map(|stride| spelled_stride(stride)).collect();
+        strides_of_symbolic_view(&shape, &strides, &new).is_some()
     }
 
     /// The places of result `r`: how many of the node's come before them, and how many they are.

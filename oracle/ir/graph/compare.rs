@@ -151,10 +151,6 @@ impl Graph {
             }
             true
         };
-        let shapes = |graph: &Graph, id: NodeId| -> Vec<Option<Vec<i64>>> {
-            let all = graph.tensors_of(graph.node(id).out);
-            all.into_iter().map(|tensor| graph.sizes(graph.tensor(tensor).shape)).collect()
-        };
         self.len() == other.len()
             && self.ids().all(|id| {
                 let (x, y) = (self.node(id), other.node(id));
@@ -162,7 +158,7 @@ impl Graph {
                     && self.target(id) == other.target(id)
                     && same(x.args, y.args)
                     && same(x.kwargs, y.kwargs)
-                    && shapes(self, id) == shapes(other, id)
+                    && self.shapes_of(id) == other.shapes_of(id)
             })
     }
 

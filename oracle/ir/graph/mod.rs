@@ -574,6 +574,12 @@ impl Graph {
         out.is_some_and(|out| self.tensors_of(out).into_iter().any(|tensor| self.tensor(tensor).is_guessed))
     }
 
+    /// The shapes of the tensors that a node returns; `None` for those with a symbolic size.
+    pub fn shapes_of(&self, id: NodeId) -> Vec<Option<Vec<i64>>> {
+        let all = self.tensors_of(self.node(id).out);
+        all.into_iter().map(|tensor| self.sizes(self.tensor(tensor).shape)).collect()
+    }
+
     /// The tensors of a result, those of lists in it too, in order.
     pub fn tensors_of(&self, out: Out) -> Vec<TensorId> {
         match out {

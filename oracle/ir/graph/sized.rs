@@ -1,7 +1,7 @@
 //! A graph at given sizes: every symbolic size is the number that it has where its symbols have theirs.
 
 use super::{Dim, DimsId, ExprId, Graph, Op, Out, Value};
-use crate::expression::{evaluate, symbols_of};
+use crate::expression::{evaluate, spelled, symbols_of};
 use indexmap::IndexSet;
 use std::sync::Arc;
 
@@ -11,6 +11,15 @@ impl Graph {
         let inputs = self.ids().map(|id| self.node(id)).filter(|node| node.op == Op::Placeholder);
         let exprs = inputs.flat_map(|node| self.exprs_of(node.out));
         exprs.flat_map(|expr| symbols_of(self.text(self.expr(expr).text)))
+    }
+
+    /// Sizes or strides in normal form.
+    pub fn spelled(&self, dims: DimsId) -> Vec<String> {
+        let text = |&dim: &Dim| match dim {
+            Dim::Static(n) => n.to_string(),
+            Dim::Symbolic(expr) => spelled(self.text(self.expr(expr).text)),
+        };
+        self.dims(dims).iter().map(text).collect()
     }
 
     /// This graph where each symbol has the value that `symbol` gives it. Expressions that have no value then stay as

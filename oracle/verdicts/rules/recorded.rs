@@ -10,7 +10,7 @@
 use super::sizes::{Sized, Sizes, misfits};
 use crate::analysis::shows_state;
 use crate::expression::{evaluate, spelled};
-use crate::graph::{Dim, DimsId, ExprId, Graph, NodeId, Op, Out, Symbol, Value};
+use crate::graph::{Graph, NodeId, Op, Out, Symbol, Value};
 use crate::ops::{Kind, Ops};
 use std::collections::BTreeSet;
 
@@ -33,20 +33,12 @@ pub(super) fn doubt((before, ops): (&Graph, &Ops), (after, ops_after): (&Graph, 
 
 /// What is recorded of a node's one result. The size of a generator's state is no promise.
 fn record(graph: &Graph, id: NodeId) -> Option<Record> {
-    let text = |expr: ExprId| spelled(graph.text(graph.expr(expr).text));
-    let dims = |dims: DimsId| -> Vec<String> {
-        let size = |dim: &Dim| match *dim {
-            Dim::Static(n) => n.to_string(),
-            Dim::Symbolic(expr) => text(expr),
-        };
-        graph.dims(dims).iter().map(size).collect()
-    };
     match graph.node(id).out {
         Out::Tensor(tensor) if !shows_state(graph, id) => {
             let tensor = graph.tensor(tensor);
-            Some([dims(tensor.shape), dims(tensor.stride)])
+            Some([graph.spelled(tensor.shape), graph.spelled(tensor.stride)])
         }
-        Out::SymInt(number) => Some([vec![text(number)], Vec::new()]),
+        Out::SymInt(number) => Some([vec![spelled(graph.text(graph.expr(number).text))], Vec::new()]),
         Out::Int(number) => Some([vec![number.to_string()], Vec::new()]),
         _ => None,
     }

@@ -58,7 +58,7 @@ impl Sizes {
     pub fn from(classes: &Classes, start: i64) -> Sizes {
         let skipped = usize::try_from(start.saturating_sub(STAYS)).unwrap_or(0);
         let free = (STAYS..).filter(|size| !classes.stay.contains(size)).skip(skipped);
-        Sizes { map: classes.free.iter().copied().zip(free).collect(), known: RefCell::default() }
+        Sizes::given(classes.free.iter().copied().zip(free).collect())
     }
 
     /// All combinations of as many values as a proof needs of each size, at least two; `None` where they are too many. Where no
@@ -82,7 +82,7 @@ impl Sizes {
                 let place = if is_in_turn(class) { at } else { at / each };
                 Some((*class, *values.get(place % values.len())?))
             });
-            Sizes { map: small.collect(), known: RefCell::default() }
+            Sizes::given(small.collect())
         };
         Some((0..number.max(2)).map(of).collect())
     }
