@@ -132,9 +132,8 @@ struct Region {
 /// One of both graphs.
 struct Side<'s, 'g> {
     side: &'s AnalyzedGraph<'g>,
-    /// The same at sizes that are numbers, and at others.
-    sized: Graph,
-    others: Vec<Graph>,
+    /// The same at sizes that are numbers, and at others where there are symbols.
+    sized: Vec<Graph>,
     /// For each node that was evaluated the number of its value.
     values: Vec<Option<usize>>,
     /// All of them.
@@ -148,15 +147,13 @@ struct Side<'s, 'g> {
 impl<'s, 'g> Side<'s, 'g> {
     fn new(side: &'s AnalyzedGraph<'g>, symbols: &Symbols) -> Side<'s, 'g> {
         let at = |values: usize| side.graph.at_sizes(&|name| symbols.value(name, values));
-        let (sized, others) = (at(0), (1..=symbols.others()).map(at).collect());
         let mut this = Side {
             side,
             values: Vec::new(),
             known: FxHashSet::default(),
-            is_constant: vec![false; sized.len()],
-            is_finite: vec![false; sized.len()],
-            sized,
-            others,
+            is_constant: vec![false; side.graph.len()],
+            is_finite: vec![false; side.graph.len()],
+            sized: (0..=symbols.others()).map(at).collect(),
         };
         for id in side.graph.ids() {
             let of = side.graph.inputs(id);
@@ -223,7 +220,7 @@ impl<'s, 'g> Side<'s, 'g> {
     }
 
     fn is_number(&self, id: NodeId) -> bool {
-        matches!(self.sized.node(id).out, Out::Int(_))
+        matches!(self.sized[0].node(id).out, Out::Int(_))
     }
 
     /// Whether a value is an argument: constants are known, and what a collective gives is there once it was waited for.
@@ -231,7 +228,7 @@ impl<'s, 'g> Side<'s, 'g> {
         let graph = self.side.graph;
         let is_launch = self.side.ops.call(graph, id).is_some_and(|info| info.collective().is_some());
         let has_sizes =
-            self.sized.tensor_of(id).is_some_and(|tensor| self.sized.sizes(tensor.shape).is_some());
+            self.sized[0].tensor_of(id).is_some_and(|tensor| self.sized[0].sizes(tensor.shape).is_some());
         let is_known = level < Numerics::Reassociation || self.is_finite[id.index()];
         has_sizes && !is_launch && is_known && !self.is_constant[id.index()]
     }
@@ -320,17 +317,13 @@ impl<'s, 'g> Side<'s, 'g> {
         !is_other && !info.effect && !info.writes() && !self.side.ops.draws(graph, id)
     }
 
-    /// The calls of a region as a graph of their own, which takes these values; from `own`, which is this graph at some sizes.
-    fn taken_out(
-        &self,
-        own: &Graph,
-        region: &Region,
-        given: &[(usize, NodeId, &Graph)],
-        of: NodeId,
-    ) -> Graph {
+    /// The calls of a region at some sizes, as a graph of their own that takes these values.
+    fn taken_out(&self, at: usize, region: &Region, given: &[(usize, NodeId, &Side)], of: NodeId) -> Graph {
+        let own = &self.sized[at];
         let mut graph = Graph::with_capacity(region.calls.len() + given.len() + 1);
         let mut map: Vec<Option<NodeId>> = vec![None; own.len()];
-        for (place, (name, example, from)) in given.iter().enumerate() {
+        for (place, (name, example, side)) in given.iter().enumerate() {
+            let from = &side.sized[at];
             let (Some(tensor), label) = (from.tensor_of(*example), format!("common {place}")) else {
                 continue;
             };
@@ -456,13 +449,10 @@ impl Symbols {
                 is_symbolic |= of_node;
             }
         }
-        let pair = |at: &dyn for<'a> Fn(&'a Side<'_, '_>) -> &'a Graph| {
-            let given: Vec<_> = given.iter().map(|&(name, id, side)| (name, id, at(side))).collect();
-            [0, 1].map(|k| sides[k].taken_out(at(&sides[k]), &regions[k], &given, of[k]))
-        };
-        let [before, after] = pair(&|side| &side.sized);
+        let pair = |at: usize| [0, 1].map(|k| sides[k].taken_out(at, &regions[k], &given, of[k]));
+        let [before, after] = pair(0);
         let others = if is_symbolic { self.others() } else { 0 };
-        let others: Vec<[Graph; 2]> = (0..others).map(|other| pair(&|side| &side.others[other])).collect();
+        let others: Vec<[Graph; 2]> = (1..=others).map(pair).collect();
         executed::are_same([&before, &after], evidence, limit, level, &others)
     }
 
