@@ -267,16 +267,17 @@ pub(super) fn differences_at_small_sizes(
             return None;
         }
         let mut at = of_graphs(evidence, &small.graphs)?;
-        let by_definitions = differences_by_definitions(&at, limit).map(|found| (found, Vec::new()));
-        let mut own = || {
-            let found = execute(&at, limit, question);
-            let parted = found.parted(&at, all);
-            if is_excused(&mut at, &found, limit) {
-                return None;
+        let (mut found, mut parted) = match differences_by_definitions(&at, limit) {
+            Some(found) => (found, Vec::new()),
+            None => {
+                let found = execute(&at, limit, question);
+                let parted = found.parted(&at, all);
+                if is_excused(&mut at, &found, limit) {
+                    return None;
+                }
+                (found.results.into_iter().find_map(|(_, result)| values_of(result))?, parted)
             }
-            Some((found.results.into_iter().find_map(|(_, result)| values_of(result))?, parted))
         };
-        let (mut found, mut parted) = by_definitions.or_else(&mut own)?;
         let sizes: Vec<String> = small.sizes.iter().map(|(from, to)| format!("{to} for {from}")).collect();
         let causes = parted.iter_mut().filter_map(|one| one.cause.as_mut());
         let told = found.iter_mut().chain(causes);
@@ -426,19 +427,22 @@ pub(super) fn likeness(
 ) -> Option<(Likeness, Option<Open>)> {
     let is_hint = matches!(asked, Asked::Hint);
     let ask = |evidence: &Evidence| ask(evidence, limit, level, !is_hint);
-    let written = if level > Numerics::Exact { loosened::written(evidence, level) } else { None };
-    let own = written.as_ref().and_then(|graphs| of_graphs(evidence, graphs));
+    let written = |evidence: &Evidence| match level {
+        Numerics::Exact => None,
+        level => loosened::written(evidence, level),
+    };
+    let graphs = written(evidence);
+    let own = graphs.as_ref().and_then(|graphs| of_graphs(evidence, graphs));
     let evidence = own.as_ref().unwrap_or(evidence);
     // Roundings add up with sizes.
     let is_shrunk = level < Numerics::Precision && elements(evidence) > MANY_ELEMENTS;
     let small = match asked {
         Asked::AllSizes(others) => {
-            let written = others.iter().map(|[before, after]| {
+            let others = others.iter().map(|[before, after]| {
                 let at = Evidence::new(before, None, after, evidence.policies.clone());
-                let written = if level > Numerics::Exact { loosened::written(&at, level) } else { None };
-                written.unwrap_or_else(|| vec![before.clone(), after.clone()])
+                written(&at).unwrap_or_else(|| vec![before.clone(), after.clone()])
             });
-            smaller_likeness(evidence, level, &written.collect::<Vec<_>>(), ask)
+            smaller_likeness(evidence, level, &others.collect::<Vec<_>>(), ask)
         }
         _ if is_shrunk => smaller_likeness(evidence, level, &[], ask),
         _ => None,
