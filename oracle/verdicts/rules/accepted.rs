@@ -22,6 +22,9 @@ pub(super) fn not_known_to_run(evidence: &Evidence) -> Option<Reason> {
         uncomputed(before).into_iter().map(|id| given(before.graph, &before.ops, id)).collect();
     let is_new = |id: &NodeId| !run.contains(&given(after.graph, &after.ops, *id));
     let new: Vec<NodeId> = new.into_iter().filter(is_new).collect();
+    if new.is_empty() {
+        return None;
+    }
     // Of sizes that are symbols, at those at which the pair is looked at.
     let sized: Vec<Graph> = Sizes::tried((before.graph, &before.ops), std::iter::once(after.graph), false)
         .flat_map(|sized| sized.after)
