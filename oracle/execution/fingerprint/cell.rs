@@ -6,6 +6,7 @@
 
 use super::super::hash::{mix, text, words};
 use super::bits::Word;
+use super::cases::Cases;
 use super::constant::{Constant, exact, recognised};
 use super::field::{self, Field, R};
 use crate::graph::{Dtype, DtypeClass, NodeId};
@@ -125,6 +126,8 @@ pub(super) struct Table {
     selections: FxHashMap<u64, Selection>,
     /// Products with 0 bit for bit.
     pub(super) zeros: FxHashSet<(u64, u64)>,
+    /// Sums that are rounded: another one of this magnitude, and what is added up.
+    pub(super) sums: FxHashMap<u64, (Cell, [Cell; 2])>,
     /// The roots of squares.
     roots: FxHashMap<u64, Cell>,
     /// What exponentials are those of.
@@ -156,6 +159,8 @@ pub(super) struct Table {
     ranges: [FxHashMap<u64, (i64, i64)>; 2],
     /// Integers that are others and a number.
     shifted: FxHashMap<u64, (Cell, i64)>,
+    /// What is answered by hand, if anything is.
+    pub(super) cases: Option<Cases>,
     /// Which graph runs, and which of its nodes.
     pub(super) side: usize,
     pub(super) node: Option<NodeId>,
@@ -239,10 +244,24 @@ pub(super) struct Algebra<'t> {
     pub(super) field: &'t Field,
     /// Whether inputs may be infinite or no numbers.
     pub(super) are_bits: bool,
+    /// Whether what is computed may be no number.
+    pub(super) nans: bool,
+    /// Whether integers are computed.
+    pub(super) is_whole: bool,
     pub(super) table: &'t mut Table,
 }
 
 impl Table {
+    /// An empty one for a run whose answers are given.
+    pub(super) fn of_cases(cases: Cases) -> Table {
+        Table { cases: Some(cases), ..Table::default() }
+    }
+
+    /// How many cells there are.
+    pub(super) fn size(&self) -> usize {
+        self.cells.len()
+    }
+
     /// Whether the graph after may raise for an index that the graph before takes.
     pub(super) fn is_narrower(&self) -> bool {
         let [before, after] = &self.ranges;
@@ -476,6 +495,13 @@ impl Algebra<'_> {
 
     pub(super) fn mul(&self, a: Cell, b: Cell) -> Cell {
         let p = self.field.p;
+        for (infinite, times) in [(&a, &b), (&b, &a)] {
+            if let Some(infinity) = infinite.infinity()
+                && let Some(times) = times.known().filter(|times| *times != 0.0)
+            {
+                return self.special(infinity * times);
+            }
+        }
         let are_positive = a.low >= 0.0 && b.low >= 0.0;
         let is_square = a.is(&b);
         let times = |of: &Cell, times: &Cell| {
@@ -528,6 +554,9 @@ impl Algebra<'_> {
 
     /// Notes which sign the argument of a partial function has, and gives it.
     fn ask(&mut self, partial: Partial, a: &Cell) -> Option<Ordering> {
+        if self.decides() && partial != Partial::Choice && !a.is_constant {
+            return Some(self.sign_by_case(*a, true, false));
+        }
         let sign = a.sign();
         let side = self.table.side;
         let site = (side, self.table.node, partial, self.table.element);
@@ -564,7 +593,7 @@ impl Algebra<'_> {
             return a;
         }
         if self.ask(Partial::Inverse, &a) == Some(Ordering::Equal) {
-            return self.pole();
+            return if self.decides() { self.opaque(text("pole"), &[a]) } else { self.pole() };
         }
         let missing = self.opaque(text("inverse"), &[a]);
         let (u, v) = (field::inverse(a.u, R), field::inverse(a.v, self.field.p));
@@ -598,6 +627,7 @@ impl Algebra<'_> {
         let Cell { is_constant, is_irregular, .. } = a;
         let exp = Cell { low: 0.0, is_not_zero: true, is_constant, is_irregular, ..self.with(u, v) };
         self.table.exponents.insert(exp.key(), a);
+        self.note_positive(exp);
         exp
     }
 
@@ -648,9 +678,25 @@ impl Algebra<'_> {
     }
 
     pub(super) fn abs(&mut self, is_real: bool, a: Cell) -> Cell {
+        let a = self.without_sign(a);
+        if self.decides() {
+            return match self.sign_by_case(a, false, false) {
+                Ordering::Less => self.turned_sign(a),
+                Ordering::Equal => self.integer(0),
+                Ordering::Greater => a,
+            };
+        }
         let other = self.neg(a);
         let larger = self.extreme(true, is_real, &[a, other]);
         Cell { low: larger.low.max(0.0), is_not_zero: a.is_not_zero, ..larger }
+    }
+
+    /// One of the values that have this magnitude.
+    pub(super) fn without_sign(&self, a: Cell) -> Cell {
+        let twin = [a, self.neg(a)].iter().find_map(|cell| Some(self.table.sums.get(&cell.key())?.0));
+        let all = [a].into_iter().chain(twin);
+        let both = all.flat_map(|cell| [cell, self.neg(cell)]);
+        both.min_by_key(|cell| (cell.u, cell.v)).unwrap_or(a)
     }
 
     /// The largest whole number that is not larger.
@@ -700,6 +746,9 @@ impl Algebra<'_> {
         if let Some(exponents) = exponents {
             let exponent = self.extreme(is_max, is_real, &exponents);
             return self.exp(exponent);
+        }
+        if self.decides() {
+            return self.extreme_by_case(is_max, &cells);
         }
         let what = text(if is_max { "max" } else { "min" });
         let of_set = self.unordered(what, &cells);
@@ -866,6 +915,9 @@ impl Algebra<'_> {
     pub(super) fn choice(&mut self, condition: Cell, yes: Cell, no: Cell, are_conditions: bool) -> Cell {
         if yes.is(&no) {
             return yes;
+        }
+        if self.decides() {
+            return if self.decided(condition).u == 0 { no } else { yes };
         }
         let pick = |_: &mut Self, of: &[Cell]| match of {
             [condition, yes, no] => {
@@ -1107,22 +1159,31 @@ impl Algebra<'_> {
         Some(self.as_extreme(true, product))
     }
 
-    fn minus(&self, a: Cell, b: Cell) -> Cell {
+    pub(super) fn minus(&self, a: Cell, b: Cell) -> Cell {
         self.add(a, self.neg(b))
     }
 
     /// The sign of the number that one value is times another one, if that is a fraction of small numbers.
-    fn proportion(&self, a: Cell, b: Cell) -> Option<i32> {
+    pub(super) fn proportion(&self, a: Cell, b: Cell) -> Option<i32> {
+        Some(if self.ratio(a, b)? > 0.0 { 1 } else { -1 })
+    }
+
+    /// That number.
+    pub(super) fn ratio(&self, a: Cell, b: Cell) -> Option<f64> {
         let p = self.field.p;
         let ratio = field::mul(a.u, field::inverse(b.u, R)?, R);
         let (numerator, denominator) = field::fraction(ratio, R)?;
         let in_field = |n: i64| i128::from(n).rem_euclid(i128::from(p)) as u64;
         let is_so = field::mul(in_field(denominator), a.v, p) == field::mul(in_field(numerator), b.v, p);
-        (is_so && numerator != 0).then_some(if numerator > 0 { 1 } else { -1 })
+        (is_so && numerator != 0).then_some(numerator as f64 / denominator as f64)
     }
 
     /// A function of conditions alone.
     pub(super) fn logic(&mut self, of: &[Cell], holds: impl Fn(&[bool]) -> bool) -> Option<Cell> {
+        if self.decides() {
+            let bits: Vec<bool> = of.iter().map(|cell| self.decided(*cell).u != 0).collect();
+            return Some(self.integer(holds(&bits).into()));
+        }
         self.by_choice(of, &[true; 4], |this, of| {
             let bits: Vec<bool> = of.iter().map(|cell| cell.u != 0).collect();
             this.integer(holds(&bits).into())

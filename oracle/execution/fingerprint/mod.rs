@@ -42,6 +42,7 @@
 //! Nothing is said of decisions whose arguments are rounded otherwise ([`worlds`]): they are other conditions.
 
 mod bits;
+mod cases;
 mod cell;
 mod constant;
 mod field;
@@ -283,6 +284,18 @@ fn keeps_dtype(function: Pointwise) -> bool {
     }
 }
 
+/// Between which bounds the results of a function lie that are numbers.
+fn range_of(function: Pointwise) -> (f64, f64) {
+    match function {
+        Pointwise::Unary(Unary::Exp | Unary::Exp2 | Unary::Sqrt | Unary::Rsqrt | Unary::Cosh, _) => {
+            (0.0, f64::INFINITY)
+        }
+        Pointwise::Unary(Unary::Sigmoid, _) => (0.0, 1.0),
+        Pointwise::Unary(Unary::Tanh | Unary::Erf | Unary::Sin | Unary::Cos, _) => (-1.0, 1.0),
+        _ => (f64::NEG_INFINITY, f64::INFINITY),
+    }
+}
+
 /// The dtype of a function's results.
 pub(super) fn result(function: Pointwise, dtype: Dtype) -> Dtype {
     use Binary::*;
@@ -328,7 +341,13 @@ impl Fingerprints {
     }
 
     fn algebra<'t>(&'t self, table: &'t mut Table) -> Algebra<'t> {
-        Algebra { field: &self.field, are_bits: self.laws.are_bits(), table }
+        Algebra { field: &self.field, are_bits: self.laws.are_bits(), nans: false, is_whole: false, table }
+    }
+
+    /// The algebra of elements of a dtype.
+    fn algebra_of<'t>(&'t self, table: &'t mut Table, dtype: Dtype) -> Algebra<'t> {
+        let nans = self.laws.nans && rounds(dtype);
+        Algebra { nans, is_whole: dtype.class() == DtypeClass::Int, ..self.algebra(table) }
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
@@ -459,6 +478,11 @@ impl Fingerprints {
     /// says. Else it has that number, as far as it has any. `ring`: sums, products and quotients alone are computed, so
     /// that what was divided by 0 stays that, or becomes 0.
     fn settled(&self, algebra: &mut Algebra, cell: Cell, number: f64, of: &[Cell], ring: bool) -> Cell {
+        if algebra.decides() {
+            // What is computed of no number is none, and of answers a number may be known.
+            let none = of.iter().find(|operand| operand.is_never_a_number());
+            return none.copied().unwrap_or(Cell { is_lost: cell.known().is_none(), ..cell });
+        }
         let is_lost = cell.is_lost || of.iter().any(|operand| operand.is_lost);
         if self.laws.are_bits() {
             return Cell { number, is_lost, ..cell };
@@ -488,6 +512,9 @@ impl Fingerprints {
 
     /// What a choice gives: one of its operands.
     fn chosen(&self, algebra: &Algebra, cell: Cell, number: f64, of: &[Cell]) -> Cell {
+        if algebra.decides() {
+            return cell;
+        }
         let is_lost = of.iter().any(|operand| operand.is_lost);
         let is_pole = of.iter().any(|operand| operand.is_pole);
         match is_lost || is_pole || number.is_finite() || self.laws.are_bits() {
@@ -537,13 +564,13 @@ impl Fingerprints {
                 if matches!(dtype, Dtype::U8 | Dtype::U16 | Dtype::U32 | Dtype::U64) {
                     return Some(a);
                 }
-                let other = algebra.neg(a);
+                let other = algebra.neg(algebra.table.unwrapped.get(&a.key()).copied().unwrap_or(a));
                 let key = algebra.table.keep(other);
                 let key = self.rounded_once(algebra.table, key, dtype, dtype);
                 let other = algebra.cell(key);
                 algebra.extreme(true, false, &[a, other])
             }
-            Unary::Abs if are_sets => algebra.abs(is_real, a),
+            Unary::Abs if are_sets || algebra.decides() && is_float(dtype) => algebra.abs(is_real, a),
             Unary::Floor if laws.choices && is_float(dtype) => algebra.floor(a),
             Unary::Ceil if laws.choices && is_float(dtype) => algebra.ceil(a),
             // What is asked is not known, whatever the premises are.
@@ -851,6 +878,12 @@ impl Fingerprints {
             return Some(if holds(Some(outcome)) { yes } else { no });
         }
         let may_be_none = self.laws.nans || a.is(&b);
+        if algebra.decides() {
+            let is_none =
+                may_be_none && rounds(dtype) && [a, b].iter().any(|cell| algebra.is_none_by_case(*cell));
+            let outcome = if is_none { None } else { Some(algebra.order_by_case(a, b, true)) };
+            return Some(if holds(outcome) { yes } else { no });
+        }
         let none = [a, b].map(|cell| self.none(algebra, may_be_none, dtype, cell));
         let [equal, less] = algebra.comparison(dtype, a, b);
         let is_int = !rounds(dtype);
@@ -964,6 +997,10 @@ impl Fingerprints {
         let is_one = alpha.is(&algebra.integer(1));
         let is_zero = |cell: &Cell| self.laws.signs && is_one && cell.known() == Some(0.0);
         match op {
+            Binary::Mul | Binary::Div if b.known() == Some(-1.0) && rounding == Rounding::True => {
+                return Some(algebra.turned_sign(a));
+            }
+            Binary::Mul if a.known() == Some(-1.0) => return Some(algebra.turned_sign(b)),
             Binary::Add | Binary::Sub if is_zero(&b) => return Some(a),
             Binary::Add if is_zero(&a) => return Some(b),
             Binary::Sub if is_zero(&a) => return Some(algebra.turned_sign(b)),
@@ -978,8 +1015,10 @@ impl Fingerprints {
             return Some(known);
         }
         match op {
-            Binary::Add if is_one => Some(algebra.unordered(what("sum"), &[a, b])),
-            Binary::Sub if is_one => Some(algebra.unordered(what("sum"), &[a, algebra.turned_sign(b)])),
+            Binary::Add if is_one => Some(self.rounded_sum(algebra, what("sum"), [a, b])),
+            Binary::Sub if is_one => {
+                Some(self.rounded_sum(algebra, what("sum"), [a, algebra.turned_sign(b)]))
+            }
             Binary::Mul => {
                 // What was multiplied by 0 stays what it is.
                 let keeps = |cell: &Cell| {
@@ -990,8 +1029,12 @@ impl Fingerprints {
                         return Some(of);
                     }
                 }
+                let [a, b] = if a.is(&b) { [algebra.without_sign(a); 2] } else { [a, b] };
                 let product =
                     self.signed(algebra, &[a, b], |algebra, of| algebra.unordered(what("product"), of));
+                let is_positive = a.is(&b) || a.low >= 0.0 && b.low >= 0.0;
+                let product = if is_positive { Cell { low: 0.0, ..product } } else { product };
+                algebra.note_product(product, [a, b]);
                 if [a, b].iter().any(|cell| number(cell).is_some_and(|n| n.float() == 0.0)) {
                     let other = algebra.neg(product);
                     algebra.table.zeros.extend([(product.u, product.v), (other.u, other.v)]);
@@ -1008,7 +1051,13 @@ impl Fingerprints {
                 Some(match inverse {
                     Some(inverse) => self
                         .signed(algebra, &[a, inverse], |algebra, of| algebra.unordered(what("product"), of)),
-                    None => self.signed(algebra, &[a, b], |algebra, of| algebra.opaque(what("quotient"), of)),
+                    None => {
+                        let quotient =
+                            self.signed(algebra, &[a, b], |algebra, of| algebra.opaque(what("quotient"), of));
+                        let inverse = b.known().filter(|x| *x != 0.0).map(|x| algebra.exact_float(1.0 / x));
+                        algebra.note_product(quotient, [a, inverse.unwrap_or(b)]);
+                        quotient
+                    }
                 })
             }
             _ => None,
@@ -1032,6 +1081,17 @@ impl Fingerprints {
         let operands: Vec<Operand> = held.iter().map(|cell| Operand::Cells(cell)).collect();
         let computed = self.numbers.pointwise(function, dtype, &operands, 1).ok()?;
         Some(algebra.exact_float(number_of(*computed.first()?, dtype)))
+    }
+
+    /// A sum that is rounded. With both signs turned it is that with another sign, but for the sign of 0.
+    fn rounded_sum(&self, algebra: &mut Algebra, what: u64, of: [Cell; 2]) -> Cell {
+        let turned = of.map(|cell| algebra.turned_sign(cell));
+        let [sum, other] = [&of, &turned].map(|of| algebra.unordered(what, of));
+        let turns = self.laws.zeros && (other.u, other.v) < (sum.u, sum.v);
+        let other = algebra.neg(other);
+        let sum = if turns { other } else { sum };
+        algebra.table.sums.extend([(sum.key(), (other, of)), (other.key(), (sum, of))]);
+        if of.iter().all(|cell| cell.low >= 0.0) { Cell { low: 0.0, ..sum } } else { sum }
     }
 
     /// A function that changes its sign with each operand.
@@ -1132,7 +1192,7 @@ impl Fingerprints {
         };
         self.settled(
             algebra,
-            Cell { is_constant, ..cell },
+            Cell { is_constant: is_constant || algebra.decides() && cell.is_constant, ..cell },
             number,
             run,
             matches!(op, Reduce::Sum | Reduce::Mean | Reduce::Prod),
@@ -1187,8 +1247,10 @@ impl Domain for Fingerprints {
             Some(range) if cell.known_integer().is_none() => range,
             _ => (cell.low, cell.high),
         };
-        let is_lost = dtype.class() > DtypeClass::Float;
-        self.held(table, Cell { number, low, high, is_lost, is_constant: false, ..cell }, dtype)
+        let is_lost = dtype.class() > DtypeClass::Float || table.cases.is_some();
+        let cell = Cell { number, low, high, is_lost, is_constant: false, ..cell };
+        let cell = self.algebra_of(table, dtype).input_by_case(cell);
+        self.held(table, cell, dtype)
     }
 
     fn constant(&self, number: Number, dtype: Dtype) -> u64 {
@@ -1224,12 +1286,16 @@ impl Domain for Fingerprints {
             _ if is_small(from) => self.rounded(table, key, Dtype::F32, from),
             _ => key,
         };
-        let mut cast = |key: u64| {
+        let mut cast = |(i, key): (usize, u64)| {
+            table.element = i;
             let key = leaving(table, key);
             if self.laws.choices && to == Dtype::Bool {
-                let mut algebra = self.algebra(table);
+                let mut algebra = self.algebra_of(table, from);
                 let (cell, zero) = (algebra.cell(key), algebra.integer(0));
                 if let Some(is_not_zero) = self.compared(&mut algebra, Binary::Ne, from, cell, zero) {
+                    if algebra.decides() {
+                        return self.held(table, is_not_zero, to);
+                    }
                     let number = self.cast_number(cell.number, from, to);
                     let condition =
                         Cell { number, is_lost: cell.is_lost, low: 0.0, high: 1.0, ..is_not_zero };
@@ -1237,7 +1303,12 @@ impl Domain for Fingerprints {
                 }
             }
             if from == Dtype::Bool {
-                self.algebra(table).note_condition(key);
+                let mut algebra = self.algebra(table);
+                if algebra.decides() {
+                    let decided = algebra.decided(algebra.cell(key));
+                    return self.held(table, decided, to);
+                }
+                algebra.note_condition(key);
             }
             if !is_exact(from, to) {
                 return self.rounded(table, key, from, to);
@@ -1247,7 +1318,7 @@ impl Domain for Fingerprints {
             table.exact.extend([(key, from), (key, to), (key, wider)]);
             key
         };
-        Ok(cells.iter().map(|&key| cast(key)).collect())
+        Ok(cells.iter().copied().enumerate().map(&mut cast).collect())
     }
 
     fn number(&self, cell: u64, dtype: Dtype) -> Number {
@@ -1327,7 +1398,7 @@ impl Domain for Fingerprints {
         }
         let (function, operands) = written(function, operands);
         let table = &mut *self.table();
-        let mut algebra = self.algebra(table);
+        let mut algebra = self.algebra_of(table, dtype);
         let out = result(function, dtype);
         let wraps_first = dtype.class() == DtypeClass::Int && !is_ring_of_integers(function);
         let mut are_exact = true;
@@ -1407,7 +1478,8 @@ impl Domain for Fingerprints {
             };
             let drawn = |algebra: &mut Algebra, of_these: &[Cell]| {
                 let drawn = algebra.opaque(words(text("function"), [key, of]), of_these);
-                Cell { is_lost: matches!(function, Pointwise::Opaque(..)), ..drawn }
+                let (low, high) = range_of(function);
+                Cell { is_lost: matches!(function, Pointwise::Opaque(..)), low, high, ..drawn }
             };
             use Binary::{ClampMax, ClampMin, Maximum, Minimum, ThresholdBackward};
             let is_choice = matches!(
@@ -1457,11 +1529,25 @@ impl Domain for Fingerprints {
                 {
                     algebra.integer(number as i128)
                 }
-                Dtype::Bool => Cell { low: 0.0, high: 1.0, ..cell },
+                Dtype::Bool if !algebra.decides() => Cell { low: 0.0, high: 1.0, ..cell },
                 _ if out.class() != DtypeClass::Int || is_choice => cell,
                 _ if algebra.table.exact.contains(&(cell.key(), out)) => cell,
                 _ => in_range(cell, out),
             };
+            if !is_choice && rounds(out) {
+                let is_none_alone = match function {
+                    Pointwise::Unary(op, _) => {
+                        matches!(op, Unary::Exp | Unary::Tanh | Unary::Sigmoid | Unary::Erf)
+                    }
+                    Pointwise::Binary(op, ..) => match op {
+                        Binary::Add | Binary::Sub => true,
+                        Binary::Mul | Binary::Div => of_element.iter().all(|cell| cell.known() != Some(0.0)),
+                        _ => false,
+                    },
+                    _ => false,
+                };
+                algebra.note_made_of(&cell, &of_element, is_none_alone);
+            }
             let key = algebra.table.keep(cell);
             let is_held = is_choice && are_exact
                 || out.class() == DtypeClass::Int && bits::holds(out, &cell)
@@ -1478,7 +1564,7 @@ impl Domain for Fingerprints {
 
     fn reduce(&self, op: Reduce, dtype: Dtype, cells: &[u64], run: usize) -> Outcome<Vec<u64>> {
         let table = &mut *self.table();
-        let mut algebra = self.algebra(table);
+        let mut algebra = self.algebra_of(table, dtype);
         let mut reduced = Vec::with_capacity(cells.len() / run.max(1));
         let adds = matches!(op, Reduce::Sum | Reduce::Mean | Reduce::Prod);
         for (element, run) in cells.chunks_exact(run.max(1)).enumerate() {
@@ -1497,8 +1583,9 @@ impl Domain for Fingerprints {
             let cell = self.folded(&mut algebra, op, dtype, &of, number.unwrap_or(f64::NAN));
             let is_sum = op == Reduce::Sum && dtype.class() == DtypeClass::Int;
             if is_sum && bits::holds(dtype, &cell) && of.iter().all(|cell| algebra.is_condition(cell)) {
-                algebra.table.counts.insert(cell.key(), of);
+                algebra.table.counts.insert(cell.key(), of.clone());
             }
+            algebra.note_made_of(&cell, &of, false);
             let wraps = dtype.class() == DtypeClass::Int && !matches!(op, Reduce::Amax | Reduce::Amin);
             let cell = if wraps { in_range(cell, dtype) } else { cell };
             let key = algebra.table.keep(cell);
@@ -1527,6 +1614,7 @@ impl Domain for Fingerprints {
         let mut sums = Vec::with_capacity(cells.len());
         let mut last = algebra.integer(0);
         for (i, (&key, &number)) in cells.iter().zip(&numbers).enumerate() {
+            algebra.table.element = i;
             if i % run.max(1) == 0 {
                 last = algebra.integer(0);
             }

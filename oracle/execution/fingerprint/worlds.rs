@@ -17,8 +17,9 @@ use super::super::domain::{
 };
 use super::super::hash::mix;
 use super::super::number::Number;
+use super::cases::Remembered;
 use super::cell::{Cell, Table};
-use super::{Fingerprints, Laws, result, rounds};
+use super::{Fingerprints, Inputs, Laws, result, rounds};
 use crate::graph::{Dtype, NodeId};
 use crate::ops::{Binary, Reduce};
 use rustc_hash::FxHashMap;
@@ -27,8 +28,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Fingerprints by some laws, and those of bits where they differ.
 #[derive(Debug)]
 pub(super) struct Worlds {
-    pub(super) own: Fingerprints,
-    bits: Option<Fingerprints>,
+    own: Remembered,
+    bits: Option<Remembered>,
     /// What an element is by the laws, and in bits, where that is not the same.
     both: Mutex<FxHashMap<u64, [u64; 2]>>,
 }
@@ -61,24 +62,30 @@ impl Worlds {
             any_index: false,
             nans: false,
         };
-        let bits = own.laws.reals.then(|| Fingerprints {
+        let of_bits = || Fingerprints {
             laws,
             field: Arc::clone(&own.field),
             numbers: own.numbers,
             inputs: own.inputs.clone(),
             table: Arc::clone(&own.table),
-        });
-        Worlds { own, bits, both: Mutex::default() }
+        };
+        let bits = own.laws.reals.then(|| Remembered(of_bits()));
+        Worlds { own: Remembered(own), bits, both: Mutex::default() }
     }
 
     /// Changes both.
     pub(super) fn each(&mut self, change: impl Fn(&mut Fingerprints)) {
-        change(&mut self.own);
-        self.bits.iter_mut().for_each(change);
+        change(&mut self.own.0);
+        self.bits.iter_mut().for_each(|bits| change(&mut bits.0));
     }
 
     pub(super) fn table(&self) -> MutexGuard<'_, Table> {
-        self.own.table()
+        self.own.0.table()
+    }
+
+    /// What inputs hold.
+    pub(super) fn inputs(&self) -> &Inputs {
+        &self.own.0.inputs
     }
 
     /// What an element is by the laws.
@@ -87,17 +94,23 @@ impl Worlds {
         self.table().get(own)
     }
 
+    /// Forgets which elements are one in bits and another one by the laws.
+    pub(super) fn forget(&self) {
+        self.both().clear();
+    }
+
     /// Forgets the elements of a trial.
     pub(super) fn end_trial(&self, is_random: bool) {
         self.table().end_trial(is_random);
-        self.both().clear();
+        self.forget();
     }
 
     fn both(&self) -> MutexGuard<'_, FxHashMap<u64, [u64; 2]>> {
         self.both.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn of(&self, key: u64) -> [u64; 2] {
+    /// What an element is by the laws, and in bits.
+    pub(super) fn of(&self, key: u64) -> [u64; 2] {
         self.both().get(&key).copied().unwrap_or([key, key])
     }
 
@@ -105,7 +118,7 @@ impl Worlds {
     fn twice(
         &self,
         cells: &[&[u64]],
-        compute: impl Fn(&Fingerprints, &[&[u64]]) -> Outcome<Vec<u64>>,
+        compute: impl Fn(&Remembered, &[&[u64]]) -> Outcome<Vec<u64>>,
     ) -> Outcome<Vec<u64>> {
         let Some(bits) = &self.bits else { return compute(&self.own, cells) };
         let [own, bits] = [(0, &self.own), (1, bits)].map(|(world, domain)| {
@@ -127,6 +140,8 @@ impl Worlds {
             let key = if own == bits { own } else { mix(own, bits) };
             if own != bits {
                 both.insert(key, [own, bits]);
+                let without_answers = |key: u64| table.cases.as_ref().map_or(key, |cases| cases.own(key));
+                let (own, bits) = (without_answers(own), without_answers(bits));
                 table.own_of.entry(bits).or_insert(own);
             }
             key
@@ -167,7 +182,7 @@ impl Domain for Worlds {
     }
 
     fn constant(&self, number: Number, dtype: Dtype) -> u64 {
-        let constant = |domain: &Fingerprints, _: &[&[u64]]| Ok(vec![domain.constant(number, dtype)]);
+        let constant = |domain: &Remembered, _: &[&[u64]]| Ok(vec![domain.constant(number, dtype)]);
         self.twice(&[], constant).ok().and_then(|cells| cells.first().copied()).unwrap_or_default()
     }
 
@@ -191,7 +206,7 @@ impl Domain for Worlds {
     }
 
     fn by_index(&self, index: u64, from_end: bool, dtype: Dtype, of: &[u64]) -> u64 {
-        let chosen = |domain: &Fingerprints, cells: &[&[u64]]| {
+        let chosen = |domain: &Remembered, cells: &[&[u64]]| {
             Ok(vec![domain.by_index(cells[0][0], from_end, dtype, cells[1])])
         };
         self.twice(&[&[index], of], chosen).ok().and_then(|cells| cells.first().copied()).unwrap_or_default()

@@ -1,0 +1,932 @@
+//! Case by case: what is chosen, where no law makes two choices one.
+//!
+//! # The idea
+//!
+//! What a graph asks of its inputs (which of two values is larger, whether a condition holds, whether something is no number)
+//! is answered by hand instead of by numbers. With given answers nothing is chosen any more, and values are equal or are not
+//! by the laws. So a run with some answers speaks for all inputs of which they are true, whatever these are; and each element
+//! remembers on which answers it depends.
+//!
+//! # The statement
+//!
+//! An element is the same in both graphs if it is the same in each case, and the cases cover all inputs: for each combination
+//! of answers to the questions that it depends on there is a run whose answers are among these, or it is true of no inputs.
+//! Which combinations are true of none is said by relations between what is asked, which are confirmed in the fields: one
+//! value is another one and a number, the sum or the product of two others, or bounded.
+//!
+//! Of two values that are equal either one is the larger: a maximum is the same there by both cases, and what is computed of
+//! it is formal. A comparison has a third answer. Where two values are equal, results that differ by a multiple of their
+//! difference are the same.
+//!
+//! # What it does not do
+//!
+//! What is made of cells as bytes or as numbers of the host does not remember answers: then nothing is said.
+
+use super::super::domain::{
+    Addend, Domain, Draw, MatmulSize, Operand, Outcome, Pointwise, RankReduce, refuse,
+};
+use super::super::hash::{mix, text};
+use super::super::number::Number;
+use super::super::numerics::Numerics;
+use super::Fingerprints;
+use super::cell::{Algebra, Cell, Table};
+use super::field::Field;
+use crate::graph::{Dtype, NodeId};
+use crate::ops::Reduce;
+use rustc_hash::FxHashMap;
+use std::cmp::Ordering;
+
+/// What is asked.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum About {
+    /// Which sign a value has; of floats bit for bit that of its sign bit, where nothing compares it.
+    Sign,
+    /// Whether a condition holds.
+    Holds,
+    /// Whether a value is no number.
+    None,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Question {
+    about: About,
+    of: Cell,
+    /// Whether it is an integer.
+    is_whole: bool,
+    /// Whether it makes a difference that it is 0.
+    is_compared: bool,
+    /// Whether two values whose difference it is have the same bits where it is 0.
+    is_of_bits: bool,
+}
+
+/// A question, and its answer: less than 0, greater and 0; or no and yes.
+pub(super) type Answer = (usize, u8);
+
+const LESS: u8 = 0;
+const GREATER: u8 = 1;
+const EQUAL: u8 = 2;
+const YES: u8 = 1;
+
+/// Questions at most.
+const MOST_QUESTIONS: usize = 256;
+
+/// So many operations lead from what is no number to what is none for it.
+const DEPTH: usize = 4;
+
+/// Positive values that are tried as factors.
+const FEW_FACTORS: usize = 16;
+
+/// Questions, and what is answered in this run.
+#[derive(Debug, Default)]
+pub(super) struct Cases {
+    questions: Vec<Question>,
+    known: FxHashMap<(About, u64), (usize, bool)>,
+    /// The factors of products that are rounded.
+    products: FxHashMap<u64, [Cell; 3]>,
+    /// What is no number where one of these is none, and where it is none for no other reason.
+    made_of: FxHashMap<u64, (Vec<Cell>, bool)>,
+    /// Inputs.
+    leaves: Vec<Cell>,
+    /// What inputs are where two values are equal.
+    equal: FxHashMap<usize, Option<(u64, Cell)>>,
+    /// How values that are asked about are made of each other, as far as that was looked at.
+    shifts: FxHashMap<(usize, usize), [Option<f64>; 2]>,
+    sums: FxHashMap<[usize; 3], [Option<i32>; 3]>,
+    pub(super) answers: FxHashMap<usize, u8>,
+    /// Whether zeros of either sign are told apart.
+    is_exact: bool,
+    /// Whether something depends on answers and does not remember them.
+    is_open: bool,
+    asked: Vec<(usize, Answer)>,
+    positive: Vec<Cell>,
+    paths: Vec<Vec<Answer>>,
+    numbers: FxHashMap<Vec<Answer>, usize>,
+    of: FxHashMap<u64, (u64, usize)>,
+}
+
+fn as_sign(outcome: u8) -> i32 {
+    match outcome {
+        LESS => -1,
+        GREATER => 1,
+        _ => 0,
+    }
+}
+
+impl Cases {
+    pub(super) fn new(level: Numerics) -> Cases {
+        Cases { is_exact: level == Numerics::Exact, ..Cases::default() }
+    }
+
+    /// With the same questions, and other answers.
+    pub(super) fn next(self, answers: FxHashMap<usize, u8>) -> Cases {
+        Cases {
+            questions: self.questions,
+            known: self.known,
+            products: self.products,
+            made_of: self.made_of,
+            leaves: self.leaves,
+            equal: self.equal,
+            shifts: self.shifts,
+            sums: self.sums,
+            is_exact: self.is_exact,
+            is_open: self.is_open,
+            answers,
+            ..Cases::default()
+        }
+    }
+
+    fn number(&mut self, path: Vec<Answer>) -> usize {
+        let next = self.paths.len();
+        let paths = &mut self.paths;
+        *self.numbers.entry(path).or_insert_with_key(|path| {
+            paths.push(path.clone());
+            next
+        })
+    }
+
+    fn path(&self, key: u64) -> &[Answer] {
+        self.of.get(&key).and_then(|(_, path)| self.paths.get(*path)).map_or(&[], Vec::as_slice)
+    }
+
+    pub(super) fn own(&self, key: u64) -> u64 {
+        self.of.get(&key).map_or(key, |(own, _)| *own)
+    }
+
+    fn outcomes(&self, question: usize) -> u8 {
+        let question = &self.questions[question];
+        if question.about == About::Sign && question.is_compared { 3 } else { 2 }
+    }
+
+    /// Whether nothing is asked, or too much, or something does not remember what.
+    fn are_useless(&self) -> bool {
+        self.is_open || self.questions.is_empty() || self.questions.len() > MOST_QUESTIONS
+    }
+}
+
+impl Algebra<'_> {
+    /// Whether what is asked is answered by hand.
+    pub(super) fn decides(&self) -> bool {
+        self.table.cases.is_some()
+    }
+
+    fn answer(&mut self, question: usize) -> u8 {
+        let element = self.table.element;
+        let Some(cases) = &mut self.table.cases else { return 0 };
+        let outcome = cases.answers.get(&question).copied().unwrap_or(0);
+        cases.asked.push((element, (question, outcome)));
+        outcome
+    }
+
+    /// The number of a question, and whether its sign is turned.
+    fn question(&mut self, about: About, of: Cell, is_of_bits: bool) -> (usize, bool) {
+        let found = self.asked_before(about, of);
+        let is_whole = self.is_whole;
+        let Some(cases) = &mut self.table.cases else { return (0, false) };
+        let found = found.unwrap_or_else(|| {
+            let question = Question { about, of, is_whole, is_compared: false, is_of_bits: false };
+            cases.questions.push(question);
+            (cases.questions.len() - 1, false)
+        });
+        cases.known.insert((about, of.key()), found);
+        cases.questions[found.0].is_of_bits |= is_of_bits;
+        found
+    }
+
+    fn asked_before(&self, about: About, of: Cell) -> Option<(usize, bool)> {
+        let cases = self.table.cases.as_ref()?;
+        if let Some(&known) = cases.known.get(&(about, of.key())) {
+            return Some(known);
+        }
+        let other = self.neg(of);
+        cases.questions.iter().enumerate().filter(|(_, question)| question.about == about).find_map(
+            |(at, question)| match about {
+                About::Holds => None,
+                About::None => question.of.is(&other).then_some((at, false)),
+                About::Sign if self.are_bits => question.of.is(&other).then_some((at, true)),
+                About::Sign => {
+                    let scaled = cases.positive.iter().map(|factor| self.mul(*factor, question.of));
+                    let of_question = |base| Some((at, self.proportion(of, base)? < 0));
+                    [question.of].into_iter().chain(scaled).find_map(of_question)
+                }
+            },
+        )
+    }
+
+    /// The sign of a value; unless it `is_compared`, either one where it is 0.
+    pub(super) fn sign_by_case(&mut self, of: Cell, is_compared: bool, is_of_bits: bool) -> Ordering {
+        if of.u == 0 && of.v == 0 {
+            return Ordering::Equal;
+        }
+        if let Some(known) = of.known() {
+            return known.total_cmp(&0.0);
+        }
+        match () {
+            _ if of.low >= 0.0 && (of.is_not_zero || of.low > 0.0 || !is_compared) => {
+                return Ordering::Greater;
+            }
+            _ if of.high <= 0.0 && (of.is_not_zero || of.high < 0.0 || !is_compared) => {
+                return Ordering::Less;
+            }
+            _ => {}
+        }
+        // A sum has a sign, or is 0, whether or not it is rounded.
+        let sum = [of, self.neg(of)].into_iter().zip([false, true]).find_map(|(cell, is_turned)| {
+            let [a, b] = self.table.sums.get(&cell.key())?.1;
+            Some((self.add(a, b), is_turned))
+        });
+        if let Some((sum, is_turned)) = sum {
+            let sign = self.sign_by_case(sum, is_compared, is_of_bits);
+            return if is_turned { sign.reverse() } else { sign };
+        }
+        let (question, is_turned) = self.question(About::Sign, of, is_of_bits);
+        if let Some(cases) = &mut self.table.cases {
+            cases.questions[question].is_compared |= is_compared;
+        }
+        let order = match self.answer(question) {
+            LESS => Ordering::Less,
+            GREATER => Ordering::Greater,
+            _ => Ordering::Equal,
+        };
+        if is_turned { order.reverse() } else { order }
+    }
+
+    /// Which number was multiplied with another value.
+    fn multiple(&self, of: &Cell, by: &Cell) -> Option<f64> {
+        let [product, a, b] = self.table.cases.as_ref()?.products.get(&of.key())?;
+        let times = [(a, b), (b, a)].into_iter().find_map(|(value, number)| {
+            let times = number.known()?;
+            match () {
+                _ if value.is(by) => Some(times),
+                _ if value.is(&self.neg(*by)) => Some(-times),
+                _ => None,
+            }
+        })?;
+        Some(if product.is(of) { times } else { -times })
+    }
+
+    /// How two numbers compare.
+    pub(super) fn order_by_case(&mut self, a: Cell, b: Cell, is_compared: bool) -> Ordering {
+        let infinity = |cell: &Cell| cell.known().filter(|x| x.is_infinite());
+        match (infinity(&a), infinity(&b)) {
+            (Some(a), Some(b)) => return a.total_cmp(&b),
+            (None, None) => {}
+            (a_is, b_is) => {
+                let of = self.opaque(text("infinite"), &[a, b]);
+                let (question, _) = self.question(About::Holds, of, false);
+                let is_infinite = self.nans && self.answer(question) == YES;
+                let sign = a_is.unwrap_or_else(|| -b_is.unwrap_or_default());
+                return if is_infinite { Ordering::Equal } else { sign.total_cmp(&0.0) };
+            }
+        }
+        // What is a multiple of a value is on one side of it, however it is rounded.
+        if !is_compared && let Some(times) = self.multiple(&b, &a) {
+            let sign = self.sign_by_case(a, false, false);
+            return if times > 1.0 { sign.reverse() } else { sign };
+        }
+        if !is_compared && let Some(times) = self.multiple(&a, &b) {
+            let sign = self.sign_by_case(b, false, false);
+            return if times > 1.0 { sign } else { sign.reverse() };
+        }
+        let is_of_bits = [a, b].iter().any(|cell| cell.known().is_some_and(|x| x != 0.0));
+        let apart = self.minus(a, b);
+        self.sign_by_case(apart, is_compared, is_of_bits)
+    }
+
+    /// A condition that is 1 or 0.
+    pub(super) fn decided(&mut self, condition: Cell) -> Cell {
+        if condition.is_constant && condition.u < 2 && condition.u == condition.v {
+            return condition;
+        }
+        let (question, _) = self.question(About::Holds, condition, false);
+        let holds = self.answer(question) == YES;
+        self.integer(holds.into())
+    }
+
+    /// Whether a value is no number.
+    pub(super) fn is_none_by_case(&mut self, of: Cell) -> bool {
+        if of.is_never_a_number() || of.known().is_some() {
+            return of.is_never_a_number();
+        }
+        let alone = [of, self.neg(of)].iter().find_map(|cell| {
+            let (parts, is_alone) = self.table.cases.as_ref()?.made_of.get(&cell.key())?;
+            parts.iter().find(|part| *is_alone && part.known().is_none()).copied()
+        });
+        if let Some(part) = alone {
+            return self.is_none_by_case(part);
+        }
+        let (question, _) = self.question(About::None, of, false);
+        self.answer(question) == YES
+    }
+
+    /// The largest (true) or least of some values.
+    pub(super) fn extreme_by_case(&mut self, is_max: bool, cells: &[Cell]) -> Cell {
+        let Some((&first, rest)) = cells.split_first() else { return self.special(f64::NAN) };
+        if self.nans && cells.iter().any(|cell| self.is_none_by_case(*cell)) {
+            return self.special(f64::NAN);
+        }
+        rest.iter().fold(first, |best, &next| {
+            let order = self.order_by_case(best, next, false);
+            if (order == Ordering::Less) == is_max && order != Ordering::Equal { next } else { best }
+        })
+    }
+
+    /// An input as it is where the answers make it equal to something, with the question.
+    pub(super) fn input_by_case(&mut self, input: Cell) -> Cell {
+        let Some(mut cases) = self.table.cases.take() else { return input };
+        if cases.leaves.len() < MOST_QUESTIONS && !cases.leaves.iter().any(|leaf| leaf.is(&input)) {
+            cases.leaves.push(input);
+        }
+        let mut equal: Vec<usize> =
+            cases.answers.iter().filter(|(_, outcome)| **outcome == EQUAL).map(|(at, _)| *at).collect();
+        equal.sort_unstable();
+        let mut found = input;
+        for question in equal {
+            let value = match cases.equal.get(&question) {
+                Some(known) => *known,
+                None => {
+                    let value = self.solved(&cases, cases.questions[question]);
+                    cases.equal.insert(question, value);
+                    value
+                }
+            };
+            if let Some((of, value)) = value
+                && of == input.key()
+            {
+                cases.asked.push((0, (question, EQUAL)));
+                found = value;
+                break;
+            }
+        }
+        self.table.cases = Some(cases);
+        found
+    }
+
+    /// An input that is a number or another input where a value is 0, and what it is there.
+    fn solved(&self, cases: &Cases, question: Question) -> Option<(u64, Cell)> {
+        let one = self.integer(1);
+        let of = question.of;
+        let both = |leaf: &Cell| [self.minus(of, *leaf), self.neg(self.add(of, *leaf))];
+        cases.leaves.iter().find_map(|leaf| {
+            // It is this less what remains, or what remains less this.
+            both(leaf).into_iter().find_map(|rest| {
+                let value = self.neg(rest);
+                let is_zero = value.u == 0 && value.v == 0;
+                let number = if is_zero { Some(0.0) } else { self.ratio(value, one) };
+                let Some(number) = number else {
+                    let is_value = |leaf: &Cell| leaf.is(&value) || leaf.is(&self.neg(value));
+                    let is_input = !cases.is_exact && cases.leaves.iter().any(is_value);
+                    return is_input.then_some((leaf.key(), Cell { is_lost: true, ..value }));
+                };
+                let (low, high) = (number, number);
+                let is_not_zero = number != 0.0;
+                let value = Cell { number, low, high, is_not_zero, is_constant: true, ..value };
+                // Bit for bit there are two zeros.
+                (is_not_zero || question.is_whole || !cases.is_exact).then_some((leaf.key(), value))
+            })
+        })
+    }
+
+    /// Notes the factors of a product that is rounded.
+    pub(super) fn note_product(&mut self, product: Cell, of: [Cell; 2]) {
+        if let Some(cases) = &mut self.table.cases {
+            cases.products.insert(product.key(), [product, of[0], of[1]]);
+        }
+    }
+
+    /// Notes that a value is no number where one of those is none of which it is made.
+    /// `is_none_alone`: for no other reason, if all but one of them are finite numbers and known.
+    pub(super) fn note_made_of(&mut self, cell: &Cell, of: &[Cell], is_none_alone: bool) {
+        if self.nans
+            && !cell.is_constant
+            && !of.iter().any(|own| own.is(cell) || own.is(&self.neg(*cell)))
+            && let Some(cases) = &mut self.table.cases
+        {
+            let known = |cell: &&Cell| cell.known().is_none_or(|x| !x.is_finite());
+            let mut open = of.iter().filter(known);
+            let first = open.next();
+            let is_one = open.all(|cell| first.is_some_and(|first| first.is(cell)));
+            cases.made_of.entry(cell.key()).or_insert_with(|| (of.to_vec(), is_none_alone && is_one));
+        }
+    }
+
+    /// Whether a value is no number where some answers are true.
+    fn is_none(&self, cases: &Cases, of: &Cell, answers: &[Answer], depth: usize) -> bool {
+        let other = self.neg(*of);
+        let says = |&(question, outcome): &Answer| {
+            let Question { about, of: asked, .. } = cases.questions[question];
+            about == About::None && outcome == YES && (asked.is(of) || asked.is(&other))
+        };
+        let parts = || {
+            let made = [of, &other].into_iter().filter_map(|cell| cases.made_of.get(&cell.key()));
+            made.flat_map(|(parts, _)| parts)
+        };
+        of.is_never_a_number()
+            || answers.iter().any(says)
+            || depth > 0 && parts().any(|part| self.is_none(cases, part, answers, depth - 1))
+    }
+
+    /// Notes a value that is positive.
+    pub(super) fn note_positive(&mut self, of: Cell) {
+        if let Some(cases) = &mut self.table.cases
+            && cases.positive.len() < FEW_FACTORS
+            && !cases.positive.iter().any(|known| known.is(&of))
+        {
+            cases.positive.push(of);
+        }
+    }
+
+    /// By what one value differs from another one, or from what is less than nothing by it, if that is a number.
+    fn shift(&self, cases: &mut Cases, one: usize, other: usize) -> [Option<f64>; 2] {
+        if let Some(&known) = cases.shifts.get(&(one, other)) {
+            return known;
+        }
+        let [one_of, other_of] = [one, other].map(|at| cases.questions[at].of);
+        let unit = self.integer(1);
+        let found = [other_of, self.neg(other_of)].map(|turned| self.ratio(self.minus(one_of, turned), unit));
+        cases.shifts.insert((one, other), found);
+        found
+    }
+
+    /// The signs with which one value is a sum of two others, for either sign of the first of these, and that with which it is
+    /// their product.
+    fn made_of(&self, cases: &mut Cases, at: [usize; 3]) -> [Option<i32>; 3] {
+        if let Some(&known) = cases.sums.get(&at) {
+            return known;
+        }
+        let [all, a, b] = at.map(|at| cases.questions[at].of);
+        let rest = [a, self.neg(a)].map(|turned| self.proportion(self.minus(all, turned), b));
+        let product = if self.are_bits { None } else { self.proportion(all, self.mul(a, b)) };
+        let found = [rest[0], rest[1], product];
+        cases.sums.insert(at, found);
+        found
+    }
+
+    /// Whether one more answer may be true where others are, as far as is known.
+    fn fits(&self, cases: &mut Cases, given: &[Answer], (at, outcome): Answer) -> bool {
+        let question = cases.questions[at];
+        let is_none = |cases: &Cases, of: usize, answers: &[Answer]| {
+            self.is_none(cases, &cases.questions[of].of, answers, DEPTH)
+        };
+        match question.about {
+            About::Holds => return true,
+            About::None if outcome != YES => return !is_none(cases, at, given),
+            About::None => {
+                let all = [given, &[(at, outcome)]].concat();
+                let is_number =
+                    |&(of, outcome): &Answer| cases.questions[of].about == About::None && outcome != YES;
+                return !given.iter().any(|answer| is_number(answer) && is_none(cases, answer.0, &all));
+            }
+            About::Sign => {}
+        }
+        let own = (at, as_sign(outcome));
+        let is_bounded = match own.1 {
+            -1 => question.of.low < 0.0,
+            1 => question.of.high > 0.0,
+            _ => !question.of.is_not_zero,
+        };
+        let is_sign = |&&(at, _): &&Answer| cases.questions[at].about == About::Sign;
+        let others: Vec<(usize, i32)> =
+            given.iter().filter(is_sign).map(|&(at, outcome)| (at, as_sign(outcome))).collect();
+        let mut all = others.clone();
+        all.push(own);
+        is_bounded
+            && self.are_products(cases, &all)
+            && others.iter().all(|&other| self.may_be_shifted(cases, own, other))
+            && others.iter().enumerate().all(|(j, &a)| {
+                (others[j..].iter()).all(|&b| self.may_be_made_of(cases, own, a, b))
+                    && all.iter().all(|&b| self.may_be_made_of(cases, a, own, b))
+            })
+    }
+
+    fn may_be_shifted(&self, cases: &mut Cases, one: (usize, i32), other: (usize, i32)) -> bool {
+        let is_whole = cases.questions[other.0].is_whole;
+        let shifts = self.shift(cases, one.0, other.0);
+        shifts.into_iter().zip([1, -1]).all(|(by, turn)| {
+            let Some(by) = by else { return true };
+            let sign = other.1 * turn;
+            let (low, high) = range(sign, is_whole);
+            let (low, high) = (low + by, high + by);
+            // An open end is none of its own.
+            let is_open = sign != 0 && !is_whole;
+            match one.1 {
+                -1 => low < 0.0,
+                1 => high > 0.0,
+                _ if is_open => low < 0.0 && high > 0.0,
+                _ => low <= 0.0 && high >= 0.0,
+            }
+        })
+    }
+
+    fn may_be_made_of(&self, cases: &mut Cases, all: (usize, i32), a: (usize, i32), b: (usize, i32)) -> bool {
+        if all.0 == a.0 || all.0 == b.0 {
+            return true;
+        }
+        let [plus, minus, product] = self.made_of(cases, [all.0, a.0, b.0]);
+        let is_sum = |turn: i32, times: i32| {
+            let (a, b) = (turn * a.1, times * b.1);
+            a * b < 0 || all.1 == (a + b).signum()
+        };
+        plus.is_none_or(|times| is_sum(1, times))
+            && minus.is_none_or(|times| is_sum(-1, times))
+            && product.is_none_or(|times| all.1 == times * a.1 * b.1)
+    }
+
+    /// Whether products that are rounded may have their signs: they may be 0 for want of room.
+    fn are_products(&self, cases: &Cases, signs: &[(usize, i32)]) -> bool {
+        let sign_of = |of: &Cell| {
+            let known = of.known().map(|x| x.total_cmp(&0.0) as i32);
+            let asked = signs.iter().find_map(|&(at, sign)| match cases.questions[at].of {
+                own if own.is(of) => Some(sign),
+                own if own.is(&self.neg(*of)) => Some(-sign),
+                _ => None,
+            });
+            known.or(asked)
+        };
+        let is_large = |of: &Cell| of.known().is_some_and(|x| x.abs() >= 1.0);
+        cases.products.values().all(|[product, a, b]| match (sign_of(product), sign_of(a), sign_of(b)) {
+            (Some(sign), Some(s), Some(t)) => sign == s * t || sign == 0 && !is_large(a) && !is_large(b),
+            _ => true,
+        })
+    }
+
+    /// Whether some answers may be true at once, as far as is known.
+    fn may_hold(&self, cases: &mut Cases, answers: &[Answer]) -> bool {
+        (0..answers.len()).all(|i| self.fits(cases, &answers[..i], answers[i]))
+    }
+
+    /// Answers that are among those of no case, and may be true at once.
+    fn uncovered(
+        &self,
+        cases: &mut Cases,
+        known: &[Vec<Answer>],
+        given: &mut Vec<Answer>,
+    ) -> Option<Vec<Answer>> {
+        let says = |given: &[Answer], question: usize| {
+            given.iter().find(|(own, _)| *own == question).map(|own| own.1)
+        };
+        let is_consistent = |given: &[Answer], case: &Vec<Answer>| {
+            case.iter().all(|&(question, outcome)| says(given, question).is_none_or(|said| said == outcome))
+        };
+        let Some(case) = known.iter().find(|case| is_consistent(given, case)) else {
+            return Some(given.clone());
+        };
+        let &(question, _) = case.iter().find(|(question, _)| says(given, *question).is_none())?;
+        for outcome in 0..cases.outcomes(question) {
+            if !self.fits(cases, given, (question, outcome)) {
+                continue;
+            }
+            given.push((question, outcome));
+            let found = self.uncovered(cases, known, given);
+            given.pop();
+            if found.is_some() {
+                return found;
+            }
+        }
+        None
+    }
+
+    /// Whether two elements are the same wherever some answers are true.
+    fn is_same(&self, cases: &mut Cases, one: &Cell, other: &Cell, answers: &[Answer]) -> bool {
+        if one.u == other.u || one.v == other.v {
+            return true;
+        }
+        if [one, other].iter().all(|cell| self.is_none(cases, cell, answers, DEPTH)) {
+            return true;
+        }
+        let apart = self.minus(*one, *other);
+        let is_tied = |&(question, outcome): &Answer| {
+            let Question { about, of, is_of_bits, .. } = cases.questions[question];
+            let is_multiple = || match self.are_bits {
+                true => of.is(&apart) || of.is(&self.neg(apart)),
+                false => self.proportion(apart, of).is_some(),
+            };
+            about == About::Sign && outcome == EQUAL && (is_of_bits || !cases.is_exact) && is_multiple()
+        };
+        answers.iter().any(is_tied) || !self.may_hold(cases, answers)
+    }
+}
+
+/// Where a number lies of which the sign is known.
+fn range(sign: i32, is_whole: bool) -> (f64, f64) {
+    let least = if is_whole { 1.0 } else { 0.0 };
+    match sign {
+        0 => (0.0, 0.0),
+        1 => (least, f64::INFINITY),
+        _ => (f64::NEG_INFINITY, -least),
+    }
+}
+
+/// Cases of one element at most.
+const MOST_CASES: usize = 128;
+
+/// What a run says of an element, or of all.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Found {
+    /// All cases are known.
+    Covered,
+    /// There are more.
+    More,
+    /// It is not the same in this case, where the fields lack a root.
+    Irregular,
+    /// It is not the same in this case.
+    Apart,
+}
+
+/// What is known of one element after some runs.
+#[derive(Debug, Default)]
+pub(super) struct Element {
+    cases: Vec<Vec<Answer>>,
+    is_covered: bool,
+}
+
+impl Element {
+    /// Notes the case of a run, and gives the answers of one that is missing to `next`, as far as these leave it.
+    fn note(
+        &mut self,
+        algebra: &Algebra,
+        cases: &mut Cases,
+        [one, other]: [(Cell, Vec<Answer>); 2],
+        next: &mut FxHashMap<usize, u8>,
+    ) -> Found {
+        if self.is_covered {
+            return Found::Covered;
+        }
+        let mut answers = [one.1, other.1].concat();
+        answers.sort_unstable();
+        answers.dedup();
+        if !algebra.is_same(cases, &one.0, &other.0, &answers) {
+            let is_irregular = one.0.is_irregular || other.0.is_irregular;
+            return if is_irregular { Found::Irregular } else { Found::Apart };
+        }
+        if !self.cases.contains(&answers) {
+            self.cases.push(answers);
+        }
+        let Some(missing) = algebra.uncovered(cases, &self.cases, &mut Vec::new()) else {
+            self.is_covered = true;
+            return Found::Covered;
+        };
+        if self.cases.len() >= MOST_CASES {
+            return Found::Apart;
+        }
+        if missing.iter().all(|(question, outcome)| next.get(question).is_none_or(|own| own == outcome)) {
+            next.extend(missing);
+        }
+        Found::More
+    }
+}
+
+/// Fingerprints whose elements remember the answers that they depend on.
+#[derive(Debug)]
+pub(super) struct Remembered(pub(super) Fingerprints);
+
+impl Remembered {
+    fn is_on(&self) -> bool {
+        self.0.table().cases.is_some()
+    }
+
+    /// What elements are without their answers.
+    fn own(&self, cells: &[u64]) -> Vec<u64> {
+        let table = self.0.table();
+        let Some(cases) = &table.cases else { return cells.to_vec() };
+        cells.iter().map(|&key| cases.own(key)).collect()
+    }
+
+    /// Elements with the answers of those that each is made of, and of what was asked to compute it.
+    fn with_answers(&self, results: Vec<u64>, of: impl Fn(usize, &mut dyn FnMut(u64))) -> Vec<u64> {
+        let table = &mut *self.0.table();
+        let Some(cases) = &mut table.cases else { return results };
+        let mut asked: FxHashMap<usize, Vec<Answer>> = FxHashMap::default();
+        for (element, answer) in std::mem::take(&mut cases.asked) {
+            asked.entry(element).or_default().push(answer);
+        }
+        let mut all = Vec::with_capacity(results.len());
+        for (i, own) in results.into_iter().enumerate() {
+            let mut path = asked.remove(&i).unwrap_or_default();
+            of(i, &mut |key| path.extend(cases.path(key)));
+            path.sort_unstable();
+            path.dedup();
+            if path.is_empty() {
+                all.push(own);
+                continue;
+            }
+            let number = cases.number(path);
+            let key = mix(mix(text("case"), own), number as u64);
+            cases.of.insert(key, (own, number));
+            all.push(key);
+        }
+        all
+    }
+
+    /// Notes that what depends on elements does not remember it.
+    fn forgets(&self, cells: &[u64]) -> bool {
+        let mut table = self.0.table();
+        let Some(cases) = &mut table.cases else { return false };
+        let forgets = cells.iter().any(|key| cases.of.contains_key(key));
+        cases.is_open |= forgets;
+        forgets
+    }
+}
+
+/// Element i of an operand.
+fn element(cells: &[u64], i: usize) -> Option<u64> {
+    cells.get(i).or(cells.first()).copied()
+}
+
+impl Domain for Remembered {
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
+
+    fn enter(&self, node: NodeId) {
+        self.0.enter(node);
+    }
+
+    fn split(&self, cell: u64, bytes: u8) -> (u64, u64) {
+        self.forgets(&[cell]);
+        self.0.split(cell, bytes)
+    }
+
+    fn join(&self, low: u64, high: u64, bytes: u8) -> u64 {
+        self.0.join(low, high, bytes)
+    }
+
+    fn input(&self, key: u64, index: u64, dtype: Dtype) -> u64 {
+        let input = self.0.input(key, index, dtype);
+        self.with_answers(vec![input], |_, _| {}).first().copied().unwrap_or(input)
+    }
+
+    fn constant(&self, number: Number, dtype: Dtype) -> u64 {
+        self.0.constant(number, dtype)
+    }
+
+    fn cast(&self, cells: &[u64], from: Dtype, to: Dtype) -> Outcome<Vec<u64>> {
+        if !self.is_on() {
+            return self.0.cast(cells, from, to);
+        }
+        let cast = self.0.cast(&self.own(cells), from, to)?;
+        Ok(self.with_answers(cast, |i, add| add(cells[i])))
+    }
+
+    fn number(&self, cell: u64, dtype: Dtype) -> Number {
+        self.forgets(&[cell]);
+        self.0.number(cell, dtype)
+    }
+
+    fn integers(&self, cells: &[u64], dtype: Dtype) -> Option<Vec<i64>> {
+        if self.forgets(cells) { None } else { self.0.integers(cells, dtype) }
+    }
+
+    fn indices(&self, cells: &[u64], dtype: Dtype) -> Option<Vec<(i64, bool)>> {
+        if self.forgets(cells) { None } else { self.0.indices(cells, dtype) }
+    }
+
+    fn by_index(&self, index: u64, from_end: bool, dtype: Dtype, of: &[u64]) -> u64 {
+        if !self.is_on() {
+            return self.0.by_index(index, from_end, dtype, of);
+        }
+        let own = self.0.by_index(self.own(&[index])[0], from_end, dtype, &self.own(of));
+        let all = self.with_answers(vec![own], |_, add| [&[index], of].concat().into_iter().for_each(add));
+        all[0]
+    }
+
+    fn pointwise(
+        &self,
+        function: Pointwise,
+        dtype: Dtype,
+        operands: &[Operand],
+        count: usize,
+    ) -> Outcome<Vec<u64>> {
+        if !self.is_on() {
+            return self.0.pointwise(function, dtype, operands, count);
+        }
+        let cells: Vec<Vec<u64>> = operands
+            .iter()
+            .map(|operand| match operand {
+                Operand::Number(_) => Vec::new(),
+                Operand::Cells(cells) => self.own(cells),
+            })
+            .collect();
+        let own: Vec<Operand> = operands
+            .iter()
+            .zip(&cells)
+            .map(|(operand, cells)| match operand {
+                Operand::Number(number) => Operand::Number(*number),
+                Operand::Cells(_) => Operand::Cells(cells),
+            })
+            .collect();
+        let results = self.0.pointwise(function, dtype, &own, count)?;
+        Ok(self.with_answers(results, |i, add| {
+            for operand in operands {
+                if let Operand::Cells(cells) = operand {
+                    element(cells, i).into_iter().for_each(&mut *add);
+                }
+            }
+        }))
+    }
+
+    fn reduce(&self, op: Reduce, dtype: Dtype, cells: &[u64], run: usize) -> Outcome<Vec<u64>> {
+        if !self.is_on() {
+            return self.0.reduce(op, dtype, cells, run);
+        }
+        let reduced = self.0.reduce(op, dtype, &self.own(cells), run)?;
+        let runs: Vec<&[u64]> = cells.chunks_exact(run.max(1)).collect();
+        Ok(self.with_answers(reduced, |i, add| runs[i].iter().copied().for_each(add)))
+    }
+
+    fn cumsum(&self, dtype: Dtype, cells: &[u64], run: usize) -> Outcome<Vec<u64>> {
+        if !self.is_on() {
+            return self.0.cumsum(dtype, cells, run);
+        }
+        let sums = self.0.cumsum(dtype, &self.own(cells), run)?;
+        let start = |i: usize| i - i % run.max(1);
+        Ok(self.with_answers(sums, |i, add| cells[start(i)..=i].iter().copied().for_each(add)))
+    }
+
+    fn matmul(
+        &self,
+        size: MatmulSize,
+        dtype: Dtype,
+        a: &[u64],
+        b: &[u64],
+        addend: Option<Addend>,
+        out: Dtype,
+    ) -> Outcome<Vec<u64>> {
+        if !self.is_on() {
+            return self.0.matmul(size, dtype, a, b, addend, out);
+        }
+        let MatmulSize { m, k, n, .. } = size;
+        let bias = addend.map_or(&[][..], |addend| addend.bias);
+        let own = self.own(bias);
+        let of_own = addend.map(|addend| Addend { bias: &own, ..addend });
+        let products = self.0.matmul(size, dtype, &self.own(a), &self.own(b), of_own, out)?;
+        Ok(self.with_answers(products, |at, add| {
+            let (p, i, j) = (at / (m * n), at / n.max(1) % m.max(1), at % n.max(1));
+            for l in 0..k {
+                add(a[(p * m + i) * k + l]);
+                add(b[(p * k + l) * n + j]);
+            }
+            bias.get(at).copied().into_iter().for_each(add);
+        }))
+    }
+
+    fn across_ranks(&self, op: RankReduce, dtype: Dtype, parts: &[&[u64]]) -> Outcome<Vec<u64>> {
+        if !self.is_on() {
+            return self.0.across_ranks(op, dtype, parts);
+        }
+        let own: Vec<Vec<u64>> = parts.iter().map(|part| self.own(part)).collect();
+        let own: Vec<&[u64]> = own.iter().map(Vec::as_slice).collect();
+        let reduced = self.0.across_ranks(op, dtype, &own)?;
+        Ok(self.with_answers(reduced, |i, add| parts.iter().for_each(|part| add(part[i]))))
+    }
+
+    fn draw(&self, draw: Draw, key: u64, dtype: Dtype, count: usize) -> Outcome<Vec<u64>> {
+        self.0.draw(draw, key, dtype, count)
+    }
+
+    fn uninterpreted(
+        &self,
+        key: u64,
+        output: u64,
+        dtype: Dtype,
+        count: usize,
+        what: &str,
+    ) -> Outcome<Vec<u64>> {
+        // Its key is made of its inputs, whose answers are not known here.
+        if self.0.table().cases.as_ref().is_some_and(|cases| !cases.of.is_empty()) {
+            return Err(refuse!("{what} may depend on what was chosen"));
+        }
+        self.0.uninterpreted(key, output, dtype, count, what)
+    }
+
+    fn interprets_everything(&self) -> bool {
+        self.0.interprets_everything()
+    }
+}
+
+/// An element of the tensors that two runs give, and what it is in both.
+pub(super) type Both = ((usize, usize), [u64; 2]);
+
+/// What one more run says; the table has the answers for the next one.
+pub(super) fn look(
+    table: &mut Table,
+    field: &Field,
+    level: Numerics,
+    pairs: &[Both],
+    elements: &mut FxHashMap<(usize, usize), Element>,
+) -> Found {
+    let Some(mut cases) = table.cases.take().filter(|cases| !cases.are_useless()) else {
+        return Found::Apart;
+    };
+    let (mut next, mut found) = (FxHashMap::default(), Found::Covered);
+    let of = |key: u64| Some((table.get(cases.own(key))?, cases.path(key).to_vec()));
+    let both = |&(at, [one, other]): &Both| Some((at, [of(one)?, of(other)?]));
+    let Some(cells) = pairs.iter().map(both).collect::<Option<Vec<_>>>() else { return Found::Apart };
+    let are_bits = level < Numerics::Reassociation;
+    let algebra = Algebra { field, are_bits, nans: false, is_whole: false, table };
+    for (at, both) in cells {
+        let element = elements.entry(at).or_default();
+        found = found.max(element.note(&algebra, &mut cases, both, &mut next));
+    }
+    table.cases = Some(cases.next(next));
+    found
+}
