@@ -18,12 +18,16 @@
 //! it is formal. A comparison has a third answer. Where two values are equal, results that differ by a multiple of their
 //! difference are the same.
 //!
+//! What is added up, or given to a function of which nothing is known, is the same if each part is, whatever the answers are on
+//! which the other ones depend. So the questions of an element fall into *groups*, and the cases of each are tried with the
+//! other ones as they were: where `f(a) + g(b)` is 0 for all `a` at one `b`, and for all `b` at one `a`, it always is.
+//!
 //! # What it does not do
 //!
 //! What is made of cells as bytes or as numbers of the host does not remember answers: then nothing is said.
 
 use super::super::domain::{
-    Addend, Domain, Draw, MatmulSize, Operand, Outcome, Pointwise, RankReduce, refuse,
+    Addend, Domain, Draw, MatmulSize, Operand, Outcome, Pointwise, RankReduce, Rounding, refuse,
 };
 use super::super::hash::{mix, text};
 use super::super::number::Number;
@@ -32,7 +36,7 @@ use super::Fingerprints;
 use super::cell::{Algebra, Cell, Table};
 use super::field::Field;
 use crate::graph::{Dtype, NodeId};
-use crate::ops::Reduce;
+use crate::ops::{Binary, Reduce, Unary};
 use rustc_hash::FxHashMap;
 use std::cmp::Ordering;
 
@@ -61,6 +65,28 @@ struct Question {
 
 /// A question, and its answer: less than 0, greater and 0; or no and yes.
 pub(super) type Answer = (usize, u8);
+
+/// The answers on which an element depends, in groups of which no two have a question.
+type Path = Vec<Vec<Answer>>;
+
+/// Groups of which no two have a question, from some that may.
+fn apart(mut groups: Path) -> Path {
+    groups.retain(|group| !group.is_empty());
+    groups.sort_unstable();
+    groups.dedup();
+    let mut found: Path = Vec::with_capacity(groups.len());
+    for mut group in groups {
+        let shares = |other: &mut Vec<Answer>| other.iter().any(|answer| group.contains(answer));
+        let (joined, others): (Path, Path) = found.into_iter().partition(|other| shares(&mut other.clone()));
+        found = others;
+        joined.into_iter().for_each(|other| group.extend(other));
+        group.sort_unstable();
+        group.dedup();
+        found.push(group);
+    }
+    found.sort_unstable();
+    found
+}
 
 const LESS: u8 = 0;
 const GREATER: u8 = 1;
@@ -99,9 +125,15 @@ pub(super) struct Cases {
     is_open: bool,
     asked: Vec<(usize, Answer)>,
     positive: Vec<Cell>,
-    paths: Vec<Vec<Answer>>,
-    numbers: FxHashMap<Vec<Answer>, usize>,
+    paths: Vec<Path>,
+    numbers: FxHashMap<Path, usize>,
     of: FxHashMap<u64, (u64, usize)>,
+}
+
+fn distinct(mut answers: Vec<Answer>) -> Vec<Answer> {
+    answers.sort_unstable();
+    answers.dedup();
+    answers
 }
 
 fn as_sign(outcome: u8) -> i32 {
@@ -135,7 +167,7 @@ impl Cases {
         }
     }
 
-    fn number(&mut self, path: Vec<Answer>) -> usize {
+    fn number(&mut self, path: Path) -> usize {
         let next = self.paths.len();
         let paths = &mut self.paths;
         *self.numbers.entry(path).or_insert_with_key(|path| {
@@ -144,7 +176,7 @@ impl Cases {
         })
     }
 
-    fn path(&self, key: u64) -> &[Answer] {
+    fn path(&self, key: u64) -> &[Vec<Answer>] {
         self.of.get(&key).and_then(|(_, path)| self.paths.get(*path)).map_or(&[], Vec::as_slice)
     }
 
@@ -157,9 +189,9 @@ impl Cases {
         if question.about == About::Sign && question.is_compared { 3 } else { 2 }
     }
 
-    /// Whether nothing is asked, or too much, or something does not remember what.
+    /// Whether too much is asked, or something does not remember what.
     fn are_useless(&self) -> bool {
-        self.is_open || self.questions.is_empty() || self.questions.len() > MOST_QUESTIONS
+        self.is_open || self.questions.len() > MOST_QUESTIONS
     }
 }
 
@@ -172,7 +204,9 @@ impl Algebra<'_> {
     fn answer(&mut self, question: usize) -> u8 {
         let element = self.table.element;
         let Some(cases) = &mut self.table.cases else { return 0 };
-        let outcome = cases.answers.get(&question).copied().unwrap_or(0);
+        let is_positive = cases.questions[question].of.low >= 0.0;
+        let usual = if is_positive && cases.questions[question].about == About::Sign { GREATER } else { 0 };
+        let outcome = cases.answers.get(&question).copied().unwrap_or(usual);
         cases.asked.push((element, (question, outcome)));
         outcome
     }
@@ -204,9 +238,13 @@ impl Algebra<'_> {
                 About::None => question.of.is(&other).then_some((at, false)),
                 About::Sign if self.are_bits => question.of.is(&other).then_some((at, true)),
                 About::Sign => {
-                    let scaled = cases.positive.iter().map(|factor| self.mul(*factor, question.of));
-                    let of_question = |base| Some((at, self.proportion(of, base)? < 0));
-                    [question.of].into_iter().chain(scaled).find_map(of_question)
+                    // It is the other value times what is positive, or times the inverse of that value squared.
+                    let product = self.mul(of, question.of);
+                    let one = self.integer(1);
+                    let scaled = cases.positive.iter().map(|factor| (of, self.mul(*factor, question.of)));
+                    let inverse = cases.positive.iter().chain([&one]).map(|factor| (product, *factor));
+                    let is_scaled = |(of, base)| Some((at, self.proportion(of, base)? < 0));
+                    [(of, question.of)].into_iter().chain(scaled).chain(inverse).find_map(is_scaled)
                 }
             },
         )
@@ -289,6 +327,9 @@ impl Algebra<'_> {
         }
         let is_of_bits = [a, b].iter().any(|cell| cell.known().is_some_and(|x| x != 0.0));
         let apart = self.minus(a, b);
+        if let Some(cases) = &mut self.table.cases {
+            cases.made_of.entry(apart.key()).or_insert_with(|| (vec![a, b], false));
+        }
         self.sign_by_case(apart, is_compared, is_of_bits)
     }
 
@@ -321,7 +362,7 @@ impl Algebra<'_> {
     /// The largest (true) or least of some values.
     pub(super) fn extreme_by_case(&mut self, is_max: bool, cells: &[Cell]) -> Cell {
         let Some((&first, rest)) = cells.split_first() else { return self.special(f64::NAN) };
-        if self.nans && cells.iter().any(|cell| self.is_none_by_case(*cell)) {
+        if cells.iter().any(|cell| cell.is_never_a_number() || self.nans && self.is_none_by_case(*cell)) {
             return self.special(f64::NAN);
         }
         rest.iter().fold(first, |best, &next| {
@@ -330,17 +371,22 @@ impl Algebra<'_> {
         })
     }
 
-    /// An input as it is where the answers make it equal to something, with the question.
+    /// An input as it is where the answers make it equal to something, or no number.
     pub(super) fn input_by_case(&mut self, input: Cell) -> Cell {
         let Some(mut cases) = self.table.cases.take() else { return input };
         if cases.leaves.len() < MOST_QUESTIONS && !cases.leaves.iter().any(|leaf| leaf.is(&input)) {
             cases.leaves.push(input);
         }
-        let mut equal: Vec<usize> =
-            cases.answers.iter().filter(|(_, outcome)| **outcome == EQUAL).map(|(at, _)| *at).collect();
-        equal.sort_unstable();
+        let of = |(&at, &outcome): (&usize, &u8)| (at, outcome);
+        let is_special = |&(at, outcome): &Answer| match cases.questions[at].about {
+            About::Sign => outcome == EQUAL,
+            About::None => outcome == YES,
+            About::Holds => false,
+        };
+        let mut special: Vec<Answer> = cases.answers.iter().map(of).filter(is_special).collect();
+        special.sort_unstable();
         let mut found = input;
-        for question in equal {
+        for (question, outcome) in special {
             let value = match cases.equal.get(&question) {
                 Some(known) => *known,
                 None => {
@@ -352,7 +398,7 @@ impl Algebra<'_> {
             if let Some((of, value)) = value
                 && of == input.key()
             {
-                cases.asked.push((0, (question, EQUAL)));
+                cases.asked.push((0, (question, outcome)));
                 found = value;
                 break;
             }
@@ -361,10 +407,15 @@ impl Algebra<'_> {
         found
     }
 
-    /// An input that is a number or another input where a value is 0, and what it is there.
+    /// An input that is a number or another input where a value is 0, or none where that is none, and what it is there.
     fn solved(&self, cases: &Cases, question: Question) -> Option<(u64, Cell)> {
         let one = self.integer(1);
         let of = question.of;
+        if question.about == About::None {
+            let is_leaf = |leaf: &&Cell| leaf.is(&of) || leaf.is(&self.neg(of));
+            let leaf = cases.leaves.iter().find(is_leaf)?;
+            return Some((leaf.key(), self.special(f64::NAN)));
+        }
         let both = |leaf: &Cell| [self.minus(of, *leaf), self.neg(self.add(of, *leaf))];
         cases.leaves.iter().find_map(|leaf| {
             // It is this less what remains, or what remains less this.
@@ -464,19 +515,19 @@ impl Algebra<'_> {
     /// Whether one more answer may be true where others are, as far as is known.
     fn fits(&self, cases: &mut Cases, given: &[Answer], (at, outcome): Answer) -> bool {
         let question = cases.questions[at];
-        let is_none = |cases: &Cases, of: usize, answers: &[Answer]| {
-            self.is_none(cases, &cases.questions[of].of, answers, DEPTH)
+        let all = [given, &[(at, outcome)]].concat();
+        // What is no number is not known to be one, and equals nothing.
+        let is_number = |&&(of, outcome): &&Answer| match cases.questions[of].about {
+            About::None => outcome != YES,
+            About::Sign => outcome == EQUAL,
+            About::Holds => false,
         };
-        match question.about {
-            About::Holds => return true,
-            About::None if outcome != YES => return !is_none(cases, at, given),
-            About::None => {
-                let all = [given, &[(at, outcome)]].concat();
-                let is_number =
-                    |&(of, outcome): &Answer| cases.questions[of].about == About::None && outcome != YES;
-                return !given.iter().any(|answer| is_number(answer) && is_none(cases, answer.0, &all));
-            }
-            About::Sign => {}
+        let is_none = |&(of, _): &Answer| self.is_none(cases, &cases.questions[of].of, &all, DEPTH);
+        if all.iter().filter(is_number).any(is_none) {
+            return false;
+        }
+        if question.about != About::Sign {
+            return true;
         }
         let own = (at, as_sign(outcome));
         let is_bounded = match own.1 {
@@ -602,7 +653,7 @@ impl Algebra<'_> {
             };
             about == About::Sign && outcome == EQUAL && (is_of_bits || !cases.is_exact) && is_multiple()
         };
-        answers.iter().any(is_tied) || !self.may_hold(cases, answers)
+        answers.iter().any(is_tied)
     }
 }
 
@@ -632,10 +683,19 @@ pub(super) enum Found {
     Apart,
 }
 
+/// Runs at most that say nothing of an element whose groups are tried one after the other.
+const MOST_WASTED: usize = 32;
+
 /// What is known of one element after some runs.
 #[derive(Debug, Default)]
 pub(super) struct Element {
-    cases: Vec<Vec<Answer>>,
+    /// The answers of all groups in the first run.
+    first: Option<Path>,
+    /// The cases of each group, the other ones being as they were in that run.
+    cases: Vec<Vec<Vec<Answer>>>,
+    /// Whether all questions are one group: where some answers of two groups exclude each other they are not independent.
+    is_joined: bool,
+    wasted: usize,
     is_covered: bool,
 }
 
@@ -645,33 +705,64 @@ impl Element {
         &mut self,
         algebra: &Algebra,
         cases: &mut Cases,
-        [one, other]: [(Cell, Vec<Answer>); 2],
+        [one, other]: [(Cell, Path); 2],
         next: &mut FxHashMap<usize, u8>,
     ) -> Found {
         if self.is_covered {
             return Found::Covered;
         }
-        let mut answers = [one.1, other.1].concat();
-        answers.sort_unstable();
-        answers.dedup();
+        let path = [one.1, other.1].concat();
+        let path = apart(if self.is_joined { vec![distinct(path.concat())] } else { path });
+        let answers = path.concat();
         if !algebra.is_same(cases, &one.0, &other.0, &answers) {
-            let is_irregular = one.0.is_irregular || other.0.is_irregular;
-            return if is_irregular { Found::Irregular } else { Found::Apart };
+            if algebra.may_hold(cases, &answers) {
+                let is_irregular = one.0.is_irregular || other.0.is_irregular;
+                return if is_irregular && !answers.is_empty() { Found::Irregular } else { Found::Apart };
+            }
+            if path.len() > 1 {
+                return self.join();
+            }
         }
-        if !self.cases.contains(&answers) {
-            self.cases.push(answers);
+        if self.first.is_none() {
+            self.cases = path.iter().map(|group| vec![group.clone()]).collect();
         }
-        let Some(missing) = algebra.uncovered(cases, &self.cases, &mut Vec::new()) else {
-            self.is_covered = true;
-            return Found::Covered;
-        };
-        if self.cases.len() >= MOST_CASES {
-            return Found::Apart;
+        let first = self.first.get_or_insert_with(|| path.clone());
+        // A run counts for the one group in which it is another case, if all others are as they were.
+        let changed: Vec<usize> = (0..first.len()).filter(|&at| !path.contains(&first[at])).collect();
+        if let [group] = *changed {
+            let own = path.iter().filter(|own| !first.contains(own)).flatten();
+            let case = distinct(own.copied().collect());
+            if !self.cases[group].contains(&case) {
+                self.cases[group].push(case);
+            }
+        } else if !changed.is_empty() {
+            self.wasted += 1;
+            if self.wasted > MOST_WASTED {
+                return self.join();
+            }
         }
-        if missing.iter().all(|(question, outcome)| next.get(question).is_none_or(|own| own == outcome)) {
-            next.extend(missing);
+        for at in 0..first.len() {
+            let Some(missing) = algebra.uncovered(cases, &self.cases[at], &mut Vec::new()) else { continue };
+            if self.cases[at].len() >= MOST_CASES {
+                return Found::Apart;
+            }
+            let others = first.iter().enumerate().filter(|(other, _)| *other != at);
+            let all: Vec<Answer> =
+                missing.into_iter().chain(others.flat_map(|(_, group)| group.clone())).collect();
+            if all.iter().all(|(question, outcome)| next.get(question).is_none_or(|own| own == outcome)) {
+                next.extend(all);
+            }
+            return Found::More;
         }
-        Found::More
+        self.is_covered = true;
+        Found::Covered
+    }
+
+    /// Begins anew, with one group.
+    fn join(&mut self) -> Found {
+        let is_new = !self.is_joined;
+        *self = Element { is_joined: true, ..Element::default() };
+        if is_new { Found::More } else { Found::Apart }
     }
 }
 
@@ -691,8 +782,14 @@ impl Remembered {
         cells.iter().map(|&key| cases.own(key)).collect()
     }
 
-    /// Elements with the answers of those that each is made of, and of what was asked to compute it.
-    fn with_answers(&self, results: Vec<u64>, of: impl Fn(usize, &mut dyn FnMut(u64))) -> Vec<u64> {
+    /// Elements with the answers of those that each is made of, and of what was asked to compute it. `are_parts`: each of
+    /// those is a part of its own, if nothing was asked.
+    fn with_answers(
+        &self,
+        results: Vec<u64>,
+        are_parts: bool,
+        of: impl Fn(usize, &mut dyn FnMut(u64)),
+    ) -> Vec<u64> {
         let table = &mut *self.0.table();
         let Some(cases) = &mut table.cases else { return results };
         let mut asked: FxHashMap<usize, Vec<Answer>> = FxHashMap::default();
@@ -701,10 +798,11 @@ impl Remembered {
         }
         let mut all = Vec::with_capacity(results.len());
         for (i, own) in results.into_iter().enumerate() {
-            let mut path = asked.remove(&i).unwrap_or_default();
-            of(i, &mut |key| path.extend(cases.path(key)));
-            path.sort_unstable();
-            path.dedup();
+            let asked = asked.remove(&i).unwrap_or_default();
+            let is_joined = !are_parts || !asked.is_empty();
+            let mut path = vec![asked];
+            of(i, &mut |key| path.extend_from_slice(cases.path(key)));
+            let path = apart(if is_joined { vec![distinct(path.concat())] } else { path });
             if path.is_empty() {
                 all.push(own);
                 continue;
@@ -715,6 +813,39 @@ impl Remembered {
             all.push(key);
         }
         all
+    }
+
+    /// Whether results are sums of what is made of each operand alone, or functions of them of which nothing is known.
+    fn are_parts(&self, function: Pointwise, operands: &[Operand]) -> bool {
+        let table = self.0.table();
+        let Some(cases) = &table.cases else { return false };
+        let is_asked = |operand: &&Operand| match operand {
+            Operand::Number(_) => false,
+            Operand::Cells(cells) => cells.iter().any(|key| cases.of.contains_key(key)),
+        };
+        match function {
+            Pointwise::Binary(Binary::Add | Binary::Sub, ..) | Pointwise::Opaque(..) => true,
+            Pointwise::Unary(Unary::Neg, _) => true,
+            Pointwise::Binary(Binary::Mul, ..) => operands.iter().filter(is_asked).count() < 2,
+            Pointwise::Binary(Binary::Div, _, Rounding::True) => {
+                !operands.get(1).is_some_and(|divisor| is_asked(&divisor))
+            }
+            _ => false,
+        }
+    }
+
+    /// The one of some conditions that says alone whether any or all of them hold.
+    fn decides(&self, op: Reduce, run: &[u64]) -> Option<u64> {
+        let says = match op {
+            Reduce::Any => 1.0,
+            Reduce::All => 0.0,
+            _ => return None,
+        };
+        let table = self.0.table();
+        let cases = table.cases.as_ref()?;
+        run.iter()
+            .copied()
+            .find(|&key| table.get(cases.own(key)).is_some_and(|cell| cell.known() == Some(says)))
     }
 
     /// Notes that what depends on elements does not remember it.
@@ -752,7 +883,7 @@ impl Domain for Remembered {
 
     fn input(&self, key: u64, index: u64, dtype: Dtype) -> u64 {
         let input = self.0.input(key, index, dtype);
-        self.with_answers(vec![input], |_, _| {}).first().copied().unwrap_or(input)
+        self.with_answers(vec![input], false, |_, _| {}).first().copied().unwrap_or(input)
     }
 
     fn constant(&self, number: Number, dtype: Dtype) -> u64 {
@@ -764,7 +895,7 @@ impl Domain for Remembered {
             return self.0.cast(cells, from, to);
         }
         let cast = self.0.cast(&self.own(cells), from, to)?;
-        Ok(self.with_answers(cast, |i, add| add(cells[i])))
+        Ok(self.with_answers(cast, true, |i, add| add(cells[i])))
     }
 
     fn number(&self, cell: u64, dtype: Dtype) -> Number {
@@ -785,7 +916,8 @@ impl Domain for Remembered {
             return self.0.by_index(index, from_end, dtype, of);
         }
         let own = self.0.by_index(self.own(&[index])[0], from_end, dtype, &self.own(of));
-        let all = self.with_answers(vec![own], |_, add| [&[index], of].concat().into_iter().for_each(add));
+        let all =
+            self.with_answers(vec![own], false, |_, add| [&[index], of].concat().into_iter().for_each(add));
         all[0]
     }
 
@@ -815,9 +947,18 @@ impl Domain for Remembered {
             })
             .collect();
         let results = self.0.pointwise(function, dtype, &own, count)?;
-        Ok(self.with_answers(results, |i, add| {
-            for operand in operands {
-                if let Operand::Cells(cells) = operand {
+        let holds = |i: usize| Some(self.0.table().get(element(cells.first()?, i)?)?.known()? != 0.0);
+        let chosen: Vec<Option<bool>> = match function {
+            Pointwise::Where => (0..count).map(holds).collect(),
+            _ => Vec::new(),
+        };
+        Ok(self.with_answers(results, self.are_parts(function, operands), |i, add| {
+            // What is not chosen is not needed.
+            let other = chosen.get(i).copied().flatten().map(|holds| if holds { 2 } else { 1 });
+            for (at, operand) in operands.iter().enumerate() {
+                if let Operand::Cells(cells) = operand
+                    && other != Some(at)
+                {
                     element(cells, i).into_iter().for_each(&mut *add);
                 }
             }
@@ -830,7 +971,12 @@ impl Domain for Remembered {
         }
         let reduced = self.0.reduce(op, dtype, &self.own(cells), run)?;
         let runs: Vec<&[u64]> = cells.chunks_exact(run.max(1)).collect();
-        Ok(self.with_answers(reduced, |i, add| runs[i].iter().copied().for_each(add)))
+        let are_parts = matches!(op, Reduce::Sum | Reduce::Mean);
+        let decided: Vec<Option<u64>> = runs.iter().map(|run| self.decides(op, run)).collect();
+        Ok(self.with_answers(reduced, are_parts, |i, add| match decided[i] {
+            Some(alone) => add(alone),
+            None => runs[i].iter().copied().for_each(add),
+        }))
     }
 
     fn cumsum(&self, dtype: Dtype, cells: &[u64], run: usize) -> Outcome<Vec<u64>> {
@@ -839,7 +985,7 @@ impl Domain for Remembered {
         }
         let sums = self.0.cumsum(dtype, &self.own(cells), run)?;
         let start = |i: usize| i - i % run.max(1);
-        Ok(self.with_answers(sums, |i, add| cells[start(i)..=i].iter().copied().for_each(add)))
+        Ok(self.with_answers(sums, true, |i, add| cells[start(i)..=i].iter().copied().for_each(add)))
     }
 
     fn matmul(
@@ -859,7 +1005,12 @@ impl Domain for Remembered {
         let own = self.own(bias);
         let of_own = addend.map(|addend| Addend { bias: &own, ..addend });
         let products = self.0.matmul(size, dtype, &self.own(a), &self.own(b), of_own, out)?;
-        Ok(self.with_answers(products, |at, add| {
+        let are_asked = |cells: &[u64]| {
+            let table = self.0.table();
+            table.cases.as_ref().is_some_and(|cases| cells.iter().any(|key| cases.of.contains_key(key)))
+        };
+        let are_parts = !are_asked(a) || !are_asked(b);
+        Ok(self.with_answers(products, are_parts, |at, add| {
             let (p, i, j) = (at / (m * n), at / n.max(1) % m.max(1), at % n.max(1));
             for l in 0..k {
                 add(a[(p * m + i) * k + l]);
@@ -876,7 +1027,8 @@ impl Domain for Remembered {
         let own: Vec<Vec<u64>> = parts.iter().map(|part| self.own(part)).collect();
         let own: Vec<&[u64]> = own.iter().map(Vec::as_slice).collect();
         let reduced = self.0.across_ranks(op, dtype, &own)?;
-        Ok(self.with_answers(reduced, |i, add| parts.iter().for_each(|part| add(part[i]))))
+        let are_parts = matches!(op, RankReduce::Sum | RankReduce::Avg);
+        Ok(self.with_answers(reduced, are_parts, |i, add| parts.iter().for_each(|part| add(part[i]))))
     }
 
     fn draw(&self, draw: Draw, key: u64, dtype: Dtype, count: usize) -> Outcome<Vec<u64>> {

@@ -159,6 +159,8 @@ pub(super) struct Table {
     ranges: [FxHashMap<u64, (i64, i64)>; 2],
     /// Integers that are others and a number.
     shifted: FxHashMap<u64, (Cell, i64)>,
+    /// What may be no number although inputs are finite.
+    partial: FxHashSet<u64>,
     /// What is answered by hand, if anything is.
     pub(super) cases: Option<Cases>,
     /// Which graph runs, and which of its nodes.
@@ -967,6 +969,10 @@ impl Algebra<'_> {
 
     /// Whether any of some conditions holds.
     pub(super) fn any(&mut self, of: &[Cell]) -> Cell {
+        if self.decides() {
+            let holds = of.iter().any(|cell| self.decided(*cell).u != 0);
+            return self.integer(holds.into());
+        }
         let mut cells: Vec<Cell> = of.to_vec();
         make_distinct(&mut cells);
         let no = self.integer(0);
@@ -980,6 +986,21 @@ impl Algebra<'_> {
         let condition = self.opaque(text("no number"), &[a]);
         self.table.none.entry(condition.key()).or_insert(a);
         condition
+    }
+
+    /// Notes that a value may be no number although inputs are finite, if one of those may be of which it is made, or it is
+    /// not `total`.
+    pub(super) fn note_partial(&mut self, cell: &Cell, of: &[Cell], is_total: bool) {
+        if cell.is_constant || is_total && !of.iter().any(|own| self.is_partial(own)) {
+            return;
+        }
+        let other = self.neg(*cell);
+        self.table.partial.extend([cell.key(), other.key()]);
+    }
+
+    /// Whether a value may be no number although inputs are finite.
+    pub(super) fn is_partial(&self, cell: &Cell) -> bool {
+        self.table.partial.contains(&cell.key())
     }
 
     /// What an element in bits is by the laws.
@@ -1181,7 +1202,10 @@ impl Algebra<'_> {
     /// A function of conditions alone.
     pub(super) fn logic(&mut self, of: &[Cell], holds: impl Fn(&[bool]) -> bool) -> Option<Cell> {
         if self.decides() {
-            let bits: Vec<bool> = of.iter().map(|cell| self.decided(*cell).u != 0).collect();
+            let mut bits = vec![false; of.len()];
+            for (i, cell) in of.iter().enumerate() {
+                bits[i] = self.decided(*cell).u != 0;
+            }
             return Some(self.integer(holds(&bits).into()));
         }
         self.by_choice(of, &[true; 4], |this, of| {

@@ -284,6 +284,47 @@ fn keeps_dtype(function: Pointwise) -> bool {
     }
 }
 
+/// Whether a function gives a number wherever it is given finite ones.
+fn is_total(function: Pointwise, of: &[Cell]) -> bool {
+    use Binary::{
+        Add, ClampMax, ClampMin, Div, Fmod, Maximum, Minimum, Mul, Remainder, Sub, ThresholdBackward,
+    };
+    use Unary::{
+        Abs, Ceil, Cos, Erf, Exp, Exp2, Expm1, Floor, Gelu, Neg, Relu, Round, Sigmoid, Sign, Silu, Sin,
+        Square, Tanh, Trunc,
+    };
+    match function {
+        Pointwise::Unary(op, _) => matches!(
+            op,
+            Abs | Ceil
+                | Cos
+                | Erf
+                | Exp
+                | Exp2
+                | Expm1
+                | Floor
+                | Gelu
+                | Neg
+                | Relu
+                | Round
+                | Sigmoid
+                | Sign
+                | Silu
+                | Sin
+                | Square
+                | Tanh
+                | Trunc
+        ),
+        Pointwise::Binary(op, ..) => match op {
+            Add | Sub | Mul | Maximum | Minimum | ClampMin | ClampMax | ThresholdBackward => true,
+            Div | Remainder | Fmod => of.get(1).and_then(Cell::known).is_some_and(|divisor| divisor != 0.0),
+            _ => false,
+        },
+        Pointwise::Fma | Pointwise::Where | Pointwise::Conj => true,
+        Pointwise::Opaque(..) => false,
+    }
+}
+
 /// Between which bounds the results of a function lie that are numbers.
 fn range_of(function: Pointwise) -> (f64, f64) {
     match function {
@@ -479,9 +520,7 @@ impl Fingerprints {
     /// that what was divided by 0 stays that, or becomes 0.
     fn settled(&self, algebra: &mut Algebra, cell: Cell, number: f64, of: &[Cell], ring: bool) -> Cell {
         if algebra.decides() {
-            // What is computed of no number is none, and of answers a number may be known.
-            let none = of.iter().find(|operand| operand.is_never_a_number());
-            return none.copied().unwrap_or(Cell { is_lost: cell.known().is_none(), ..cell });
+            return Cell { is_lost: cell.known().is_none(), ..cell };
         }
         let is_lost = cell.is_lost || of.iter().any(|operand| operand.is_lost);
         if self.laws.are_bits() {
@@ -877,7 +916,7 @@ impl Fingerprints {
             let outcome = if real.low >= 0.0 { Ordering::Greater } else { Ordering::Less };
             return Some(if holds(Some(outcome)) { yes } else { no });
         }
-        let may_be_none = self.laws.nans || a.is(&b);
+        let may_be_none = self.laws.nans || a.is(&b) || algebra.is_partial(&a) || algebra.is_partial(&b);
         if algebra.decides() {
             let is_none =
                 may_be_none && rounds(dtype) && [a, b].iter().any(|cell| algebra.is_none_by_case(*cell));
@@ -1089,7 +1128,7 @@ impl Fingerprints {
         let [sum, other] = [&of, &turned].map(|of| algebra.unordered(what, of));
         let turns = self.laws.zeros && (other.u, other.v) < (sum.u, sum.v);
         let other = algebra.neg(other);
-        let sum = if turns { other } else { sum };
+        let (sum, other) = if turns { (other, sum) } else { (sum, other) };
         algebra.table.sums.extend([(sum.key(), (other, of)), (other.key(), (sum, of))]);
         if of.iter().all(|cell| cell.low >= 0.0) { Cell { low: 0.0, ..sum } } else { sum }
     }
@@ -1519,6 +1558,26 @@ impl Domain for Fingerprints {
                 true => self.chosen(&algebra, cell, number, &of_element),
                 false => self.settled(&mut algebra, cell, number, &of_element, ring),
             };
+            // The roots and logarithms of what is negative are no numbers, in bits too.
+            let is_of_positive = matches!(
+                function,
+                Pointwise::Unary(Unary::Log | Unary::Log2 | Unary::Sqrt | Unary::Rsqrt, _)
+            );
+            let asks = algebra.decides() && self.laws.are_bits() && !self.laws.nans && is_of_positive;
+            let is_none = asks
+                && !of_element[0].is_constant
+                && algebra.sign_by_case(of_element[0], true, false) == Ordering::Less;
+            let cell = if is_none { algebra.special(f64::NAN) } else { cell };
+            let is_total = is_of_positive && asks || is_total(function, &of_element);
+            algebra.note_partial(&cell, &of_element, is_total);
+            // What is computed of no number is none.
+            let is_strict = match function {
+                Pointwise::Unary(..) | Pointwise::Fma => rounds(out),
+                Pointwise::Binary(op, ..) => rounds(out) && op != Binary::Pow,
+                _ => false,
+            };
+            let none = of_element.iter().find(|cell| cell.is_never_a_number());
+            let cell = none.filter(|_| is_strict && algebra.decides()).copied().unwrap_or(cell);
             let is_known = !rounds(dtype)
                 && !rounds(out)
                 && of_element.iter().all(|cell| cell.known_integer().is_some())
@@ -1581,11 +1640,14 @@ impl Domain for Fingerprints {
             let number =
                 number.ok().and_then(|cells| cells.first().map(|&cell| number_of(cell, wide(dtype))));
             let cell = self.folded(&mut algebra, op, dtype, &of, number.unwrap_or(f64::NAN));
+            let none = of.iter().find(|cell| cell.is_never_a_number());
+            let cell = none.filter(|_| algebra.decides()).copied().unwrap_or(cell);
             let is_sum = op == Reduce::Sum && dtype.class() == DtypeClass::Int;
             if is_sum && bits::holds(dtype, &cell) && of.iter().all(|cell| algebra.is_condition(cell)) {
                 algebra.table.counts.insert(cell.key(), of.clone());
             }
             algebra.note_made_of(&cell, &of, false);
+            algebra.note_partial(&cell, &of, true);
             let wraps = dtype.class() == DtypeClass::Int && !matches!(op, Reduce::Amax | Reduce::Amin);
             let cell = if wraps { in_range(cell, dtype) } else { cell };
             let key = algebra.table.keep(cell);
@@ -1623,7 +1685,13 @@ impl Domain for Fingerprints {
                 true => algebra.opaque(mix(text("running sum"), dtype as u64), &[last, next]),
                 false => algebra.add(last, next),
             };
-            last = self.settled(&mut algebra, sum, number_of(number, wide(dtype)), &[last, next], true);
+            let none = [last, next].into_iter().find(|cell| algebra.decides() && cell.is_never_a_number());
+            last = none.unwrap_or_else(|| {
+                let of = [last, next];
+                let sum = self.settled(&mut algebra, sum, number_of(number, wide(dtype)), &of, true);
+                algebra.note_partial(&sum, &of, true);
+                sum
+            });
             last = if dtype.class() == DtypeClass::Int { in_range(last, dtype) } else { last };
             let key = algebra.table.keep(last);
             sums.push(match is_drawn {
@@ -1687,6 +1755,9 @@ impl Domain for Fingerprints {
                 sum = algebra.opaque(words(what, [dtype as u64, out as u64, k as u64]), &of);
             }
             let cell = self.settled(&mut algebra, sum, number, &of, true);
+            let none = of.iter().find(|cell| cell.is_never_a_number());
+            let cell = none.filter(|_| algebra.decides()).copied().unwrap_or(cell);
+            algebra.note_partial(&cell, &of, true);
             let cell = if dtype.class() == DtypeClass::Int { in_range(cell, dtype) } else { cell };
             let key = algebra.table.keep(cell);
             products.push(match is_drawn {
