@@ -76,7 +76,7 @@ fn run_then_check_of_the_pair_is_sound() {
 /// A reason has its code wherever it is printed.
 #[test]
 fn what_is_undecided_has_a_code() {
-    let case = "tests/cases/trials/relu_of_what_is_positive.graph";
+    let case = "tests/cases/trials/maximum_of_an_exponential.graph";
     let code = "values/trials-are-no-proof";
     let output = program(&["check", "bucketing", case, "--format", "json"]);
     let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();

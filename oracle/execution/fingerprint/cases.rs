@@ -96,6 +96,9 @@ const YES: u8 = 1;
 /// Questions at most.
 const MOST_QUESTIONS: usize = 256;
 
+/// Questions of one group at most.
+const MOST_ANSWERS: usize = 20;
+
 /// So many operations lead from what is no number to what is none for it.
 const DEPTH: usize = 4;
 
@@ -276,6 +279,21 @@ impl Algebra<'_> {
             let sign = self.sign_by_case(sum, is_compared, is_of_bits);
             return if is_turned { sign.reverse() } else { sign };
         }
+        if !self.are_bits && self.asked_before(About::Sign, of).is_none() {
+            let is_factor = |[product, a, b]: &[Cell; 3]| (product.is(&of), [*a, *b]);
+            let both = [of, self.neg(of)];
+            let cases = self.table.cases.as_ref();
+            let made = both.iter().find_map(|cell| cases?.products.get(&cell.key()).map(is_factor));
+            if let Some((is_own, [a, b])) = made {
+                // Real numbers are 0 where a factor is, and have the signs of both elsewhere.
+                let signs = [a, b].map(|factor| self.sign_by_case(factor, is_compared, false) as i32);
+                let sign = (signs[0] * signs[1]).cmp(&0);
+                return if is_own { sign } else { sign.reverse() };
+            }
+            if self.is_made_of_positive(&of) {
+                return Ordering::Greater;
+            }
+        }
         let (question, is_turned) = self.question(About::Sign, of, is_of_bits);
         if let Some(cases) = &mut self.table.cases {
             cases.questions[question].is_compared |= is_compared;
@@ -286,6 +304,15 @@ impl Algebra<'_> {
             _ => Ordering::Equal,
         };
         if is_turned { order.reverse() } else { order }
+    }
+
+    /// Whether a value is a positive one, or the product of two, up to a positive number.
+    fn is_made_of_positive(&self, of: &Cell) -> bool {
+        let Some(cases) = &self.table.cases else { return false };
+        let is_that = |factor: &Cell| self.proportion(*of, *factor).is_some_and(|sign| sign > 0);
+        let all = &cases.positive;
+        let products = || all.iter().enumerate().flat_map(|(i, a)| all[i..].iter().map(|b| self.mul(*a, *b)));
+        all.iter().any(is_that) || products().any(|product| is_that(&product))
     }
 
     /// Which number was multiplied with another value.
@@ -668,7 +695,7 @@ fn range(sign: i32, is_whole: bool) -> (f64, f64) {
 }
 
 /// Cases of one element at most.
-const MOST_CASES: usize = 128;
+const MOST_CASES: usize = 256;
 
 /// What a run says of an element, or of all.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -713,6 +740,9 @@ impl Element {
         }
         let path = [one.1, other.1].concat();
         let path = apart(if self.is_joined { vec![distinct(path.concat())] } else { path });
+        if path.iter().any(|group| group.len() > MOST_ANSWERS) {
+            return Found::Apart;
+        }
         let answers = path.concat();
         if !algebra.is_same(cases, &one.0, &other.0, &answers) {
             if algebra.may_hold(cases, &answers) {
@@ -908,7 +938,14 @@ impl Domain for Remembered {
     }
 
     fn indices(&self, cells: &[u64], dtype: Dtype) -> Option<Vec<(i64, bool)>> {
-        if self.forgets(cells) { None } else { self.0.indices(cells, dtype) }
+        let mut indices = self.0.indices(&self.own(cells), dtype)?;
+        let table = self.0.table();
+        if let Some(cases) = &table.cases {
+            // It would be another one with other answers.
+            let depend = cells.iter().map(|key| cases.of.contains_key(key));
+            indices.iter_mut().zip(depend).for_each(|((_, is_open), depends)| *is_open |= depends);
+        }
+        Some(indices)
     }
 
     fn by_index(&self, index: u64, from_end: bool, dtype: Dtype, of: &[u64]) -> u64 {

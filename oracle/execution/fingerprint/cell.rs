@@ -599,14 +599,18 @@ impl Algebra<'_> {
         }
         let missing = self.opaque(text("inverse"), &[a]);
         let (u, v) = (field::inverse(a.u, R), field::inverse(a.v, self.field.p));
-        Cell {
+        let inverse = Cell {
             u: u.unwrap_or(missing.u),
             v: v.unwrap_or(missing.v),
             is_irregular: a.is_irregular || u.is_none() || v.is_none(),
             low: if a.low >= 0.0 { 0.0 } else { f64::NEG_INFINITY },
             is_not_zero: true,
             ..missing
+        };
+        if inverse.low >= 0.0 && !a.is_constant {
+            self.note_positive(inverse);
         }
+        inverse
     }
 
     /// A quotient. That of two zeros is no number.
@@ -615,7 +619,13 @@ impl Algebra<'_> {
         match (is_zero(&b), is_zero(&a)) {
             (true, true) => self.special(f64::NAN),
             (true, false) => inverse,
-            _ => self.product(a, inverse),
+            _ => {
+                let quotient = self.product(a, inverse);
+                if !inverse.is(&self.opaque(text("pole"), &[b])) {
+                    self.note_product(quotient, [a, b]);
+                }
+                quotient
+            }
         }
     }
 
@@ -703,13 +713,18 @@ impl Algebra<'_> {
 
     /// The largest whole number that is not larger.
     pub(super) fn floor(&mut self, a: Cell) -> Cell {
+        self.whole(text("floor"), a)
+    }
+
+    /// A whole number that a function gives, which keeps whole numbers.
+    pub(super) fn whole(&mut self, function: u64, a: Cell) -> Cell {
         if self.table.whole.contains(&a.key()) {
             return a;
         }
-        let floor = self.opaque(text("floor"), &[a]);
-        let other = self.turned_sign(floor);
-        self.table.whole.extend([floor.key(), other.key()]);
-        floor
+        let whole = self.opaque(mix(text("whole"), function), &[a]);
+        let other = self.turned_sign(whole);
+        self.table.whole.extend([whole.key(), other.key()]);
+        whole
     }
 
     /// The least whole number that is not smaller.

@@ -612,6 +612,12 @@ impl Fingerprints {
             Unary::Abs if are_sets || algebra.decides() && is_float(dtype) => algebra.abs(is_real, a),
             Unary::Floor if laws.choices && is_float(dtype) => algebra.floor(a),
             Unary::Ceil if laws.choices && is_float(dtype) => algebra.ceil(a),
+            Unary::Round | Unary::Trunc if laws.choices && is_float(dtype) => {
+                let other = algebra.neg(a);
+                let turns = (other.u, other.v) < (a.u, a.v);
+                let whole = algebra.whole(op as u64, if turns { other } else { a });
+                if turns { algebra.turned_sign(whole) } else { whole }
+            }
             // What is asked is not known, whatever the premises are.
             Unary::Isnan if laws.choices && is_float(dtype) => {
                 return self.compared(algebra, Binary::Ne, dtype, a, a);
@@ -660,6 +666,10 @@ impl Fingerprints {
                 algebra.mul(a, sigmoid)
             }
             Unary::Tanh => self.tanh(algebra, a),
+            // The functions that change their sign with their argument.
+            Unary::Erf | Unary::Atan => {
+                self.signed(algebra, &[a], |algebra, of| algebra.opaque(words(text("odd"), [op as u64]), of))
+            }
             Unary::Gelu if tanh && laws.analysis => {
                 let (of_cube, scale, half) = (
                     algebra.float(0.044715, false),
@@ -783,7 +793,9 @@ impl Fingerprints {
             }
             Binary::Mul if is_float(dtype) => {
                 let chosen = if laws.choices { algebra.product_by_choice(a, b) } else { None };
-                chosen.unwrap_or_else(|| algebra.product(a, b))
+                let product = chosen.unwrap_or_else(|| algebra.product(a, b));
+                algebra.note_product(product, [a, b]);
+                product
             }
             Binary::Mul => algebra.mul(a, b),
             Binary::Div if rounding == Rounding::True && (laws.quotients || b.is_constant && b.u != 0) => {
@@ -1099,6 +1111,13 @@ impl Fingerprints {
                     }
                 })
             }
+            // What is left of a division has the sign of what is divided.
+            Binary::Fmod => {
+                let divisor = algebra.without_sign(b);
+                Some(
+                    self.signed(algebra, &[a], |algebra, of| algebra.opaque(what("rest"), &[of[0], divisor])),
+                )
+            }
             _ => None,
         }
     }
@@ -1207,6 +1226,9 @@ impl Fingerprints {
             |algebra: &Algebra| run.iter().fold(algebra.integer(0), |sum, &cell| algebra.add(sum, cell));
         let is_constant = run.iter().all(|cell| cell.is_constant);
         let cell = match op {
+            // A sum begins with 0, which a zero of another sign becomes.
+            Reduce::Prod if run.len() == 1 => run[0],
+            Reduce::Sum | Reduce::Mean if run.len() == 1 && laws.signs => run[0],
             Reduce::Sum | Reduce::Mean | Reduce::Prod if laws.are_bits() && rounds(dtype) => {
                 algebra.opaque(words(text("reduce"), [op as u64, dtype as u64]), run)
             }

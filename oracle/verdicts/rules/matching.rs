@@ -570,7 +570,11 @@ impl<'g> Both<'g> {
         let record = |graph: &'g Graph, id: NodeId| {
             graph.tensor_of(id).map(|tensor| (tensor.dtype, graph.sizes(tensor.shape)))
         };
-        let is_call = |graph: &Graph, id: NodeId| graph.node(id).op == Op::Call;
+        // A wait is known by what it waits for.
+        let is_call = |graph: &Graph, id: NodeId| {
+            graph.node(id).op == Op::Call
+                && by_target(graph.target(id)).is_none_or(|info| info.kind != Kind::Wait)
+        };
         let mut left: BTreeMap<_, (Vec<NodeId>, Vec<NodeId>)> = BTreeMap::new();
         for old in self.before.ids().filter(|&id| twins.after_of(id).is_none() && is_call(self.before, id)) {
             left.entry((of_before[old.index()], record(self.before, old))).or_default().0.push(old);
@@ -584,8 +588,24 @@ impl<'g> Both<'g> {
         let mut pairs: Vec<(NodeId, NodeId)> =
             as_many.flat_map(|(olds, news)| news.into_iter().zip(olds)).collect();
         pairs.sort_unstable();
+        // A bucket of one tensor and of others without elements looks like the launch of the first, but packs more.
+        let kind = |graph: &Graph, id: NodeId| by_target(graph.target(id)).map(|info| info.kind);
+        let packs = |graph: &Graph, references: &References, mut id: NodeId| {
+            while let [only] = references.of(id)
+                && *only < id
+                && kind(graph, *only) != Some(Kind::Wait)
+                && !references.of(*only).is_empty()
+            {
+                id = *only;
+            }
+            references.of(id).len()
+        };
+        let is_launch = |id: NodeId| matches!(kind(self.after, id), Some(Kind::Collective(_)));
+        let packs_as_much = |old: NodeId, new: NodeId| {
+            packs(self.after, &self.new, new) <= packs(self.before, &self.old, old)
+        };
         for (new, old) in pairs {
-            if self.fits(twins, old, new) {
+            if self.fits(twins, old, new) && (!is_launch(new) || packs_as_much(old, new)) {
                 twins.pair(old, new);
             }
         }
