@@ -389,7 +389,11 @@ impl Algebra<'_> {
     /// The largest (true) or least of some values.
     pub(super) fn extreme_by_case(&mut self, is_max: bool, cells: &[Cell]) -> Cell {
         let Some((&first, rest)) = cells.split_first() else { return self.special(f64::NAN) };
-        if cells.iter().any(|cell| cell.is_never_a_number() || self.nans && self.is_none_by_case(*cell)) {
+        let may_be_none = |this: &Self, cell: &Cell| this.nans || this.is_partial(cell);
+        if cells
+            .iter()
+            .any(|cell| may_be_none(self, cell) && self.is_none_by_case(*cell) || cell.is_never_a_number())
+        {
             return self.special(f64::NAN);
         }
         rest.iter().fold(first, |best, &next| {
@@ -462,6 +466,25 @@ impl Algebra<'_> {
                 (is_not_zero || question.is_whole || !cases.is_exact).then_some((leaf.key(), value))
             })
         })
+    }
+
+    /// Whether one of these is made of a quotient by 0 by the answers of this run.
+    pub(super) fn is_pole(&self, of: &[Cell]) -> bool {
+        !self.table.poles.is_empty() && of.iter().any(|cell| self.table.poles.contains(&cell.key()))
+    }
+
+    /// A function of what is made of a quotient by 0: nothing is known of it.
+    pub(super) fn made_of_pole(&mut self, what: u64, of: &[Cell]) -> Cell {
+        let cell = self.opaque(mix(text("of a pole"), what), of);
+        self.table.poles.insert(cell.key());
+        Cell { is_lost: true, is_constant: false, ..cell }
+    }
+
+    /// The same of a product, whose factors have no order.
+    pub(super) fn times_pole(&mut self, of: &[Cell]) -> Cell {
+        let cell = self.unordered(text("times a pole"), of);
+        self.table.poles.insert(cell.key());
+        Cell { is_lost: true, is_constant: false, ..cell }
     }
 
     /// Notes the factors of a product that is rounded.

@@ -161,6 +161,8 @@ pub(super) struct Table {
     shifted: FxHashMap<u64, (Cell, i64)>,
     /// What may be no number although inputs are finite.
     partial: FxHashSet<u64>,
+    /// What is made of a quotient by 0.
+    pub(super) poles: FxHashSet<u64>,
     /// What is answered by hand, if anything is.
     pub(super) cases: Option<Cases>,
     /// Which graph runs, and which of its nodes.
@@ -236,7 +238,7 @@ impl Cell {
         is_known.then_some(self.number).or_else(|| self.known_integer().map(|n| n as f64))
     }
 
-    fn is_positive(&self) -> bool {
+    pub(super) fn is_positive(&self) -> bool {
         self.low > 0.0 || self.low == 0.0 && self.is_not_zero
     }
 }
@@ -595,7 +597,7 @@ impl Algebra<'_> {
             return a;
         }
         if self.ask(Partial::Inverse, &a) == Some(Ordering::Equal) {
-            return if self.decides() { self.opaque(text("pole"), &[a]) } else { self.pole() };
+            return if self.decides() { self.made_of_pole(text("pole"), &[a]) } else { self.pole() };
         }
         let missing = self.opaque(text("inverse"), &[a]);
         let (u, v) = (field::inverse(a.u, R), field::inverse(a.v, self.field.p));
@@ -619,11 +621,10 @@ impl Algebra<'_> {
         match (is_zero(&b), is_zero(&a)) {
             (true, true) => self.special(f64::NAN),
             (true, false) => inverse,
+            _ if self.is_pole(&[inverse]) => self.times_pole(&[a, inverse]),
             _ => {
                 let quotient = self.product(a, inverse);
-                if !inverse.is(&self.opaque(text("pole"), &[b])) {
-                    self.note_product(quotient, [a, b]);
-                }
+                self.note_product(quotient, [a, b]);
                 quotient
             }
         }
@@ -751,7 +752,7 @@ impl Algebra<'_> {
         let best = (0..cells.len()).reduce(|a, b| if bounds(b) > bounds(a) { b } else { a });
         let Some(best) = best else { return self.special(f64::NAN) };
         // What is no number makes the maximum none.
-        let may_be_nan = |cell: &Cell| self.are_bits && !cell.is_constant;
+        let may_be_nan = |cell: &Cell| self.are_bits && !cell.is_constant || self.is_partial(cell);
         let beyond = |i: &usize| *i == best || may_be_nan(&cells[*i]) || high(&cells[*i]) > low(&cells[best]);
         let cells: Vec<Cell> = (0..cells.len()).filter(beyond).map(|i| cells[i]).collect();
         if let [only] = cells.as_slice() {

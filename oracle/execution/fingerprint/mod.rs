@@ -284,43 +284,21 @@ fn keeps_dtype(function: Pointwise) -> bool {
     }
 }
 
-/// Whether a function gives a number wherever it is given finite ones.
+/// Whether a function gives a number wherever it is given finite ones within the bounds of these.
 fn is_total(function: Pointwise, of: &[Cell]) -> bool {
-    use Binary::{
-        Add, ClampMax, ClampMin, Div, Fmod, Maximum, Minimum, Mul, Remainder, Sub, ThresholdBackward,
-    };
-    use Unary::{
-        Abs, Ceil, Cos, Erf, Exp, Exp2, Expm1, Floor, Gelu, Neg, Relu, Round, Sigmoid, Sign, Silu, Sin,
-        Square, Tanh, Trunc,
-    };
+    use Unary::*;
+    let is = |at: usize, holds: fn(&Cell) -> bool| of.get(at).is_some_and(holds);
     match function {
-        Pointwise::Unary(op, _) => matches!(
-            op,
-            Abs | Ceil
-                | Cos
-                | Erf
-                | Exp
-                | Exp2
-                | Expm1
-                | Floor
-                | Gelu
-                | Neg
-                | Relu
-                | Round
-                | Sigmoid
-                | Sign
-                | Silu
-                | Sin
-                | Square
-                | Tanh
-                | Trunc
-        ),
-        Pointwise::Binary(op, ..) => match op {
-            Add | Sub | Mul | Maximum | Minimum | ClampMin | ClampMax | ThresholdBackward => true,
-            Div | Remainder | Fmod => of.get(1).and_then(Cell::known).is_some_and(|divisor| divisor != 0.0),
-            _ => false,
-        },
-        Pointwise::Fma | Pointwise::Where | Pointwise::Conj => true,
+        Pointwise::Unary(Log | Log2 | Log10 | Rsqrt, _) => is(0, Cell::is_positive),
+        Pointwise::Unary(Log1p, _) => is(0, |cell| cell.low > -1.0),
+        Pointwise::Unary(Sqrt, _) => is(0, |cell| cell.low >= 0.0),
+        Pointwise::Unary(Reciprocal, _) => is(0, |cell| cell.is_not_zero),
+        Pointwise::Unary(Tan | Asin | Acos | Acosh | Atanh, _) => false,
+        Pointwise::Binary(Binary::Div | Binary::Remainder | Binary::Fmod | Binary::FloorDivide, ..) => {
+            is(1, |cell| cell.is_not_zero)
+        }
+        Pointwise::Binary(op, ..) => op != Binary::Pow,
+        Pointwise::Unary(..) | Pointwise::Fma | Pointwise::Where | Pointwise::Conj => true,
         Pointwise::Opaque(..) => false,
     }
 }
@@ -1514,6 +1492,13 @@ impl Domain for Fingerprints {
             Pointwise::Opaque(key, _) => mix(3, key),
             _ => 4,
         };
+        // Whether it gives no number where it is given one that is none.
+        let gives_none = rounds(out)
+            && match function {
+                Pointwise::Unary(op, _) => op != Unary::Sign,
+                Pointwise::Binary(op, ..) => !matches!(op, Binary::Pow | Binary::ThresholdBackward),
+                function => function == Pointwise::Fma,
+            };
         let mut results = Vec::with_capacity(count);
         for i in 0..count {
             algebra.table.element = i;
@@ -1573,33 +1558,41 @@ impl Domain for Fingerprints {
                 algebra.note_selection(&selected, selection);
                 selected
             });
-            let computed = pulled.or(selected).or_else(|| law(&mut algebra, &of_element));
+            // What a quotient by 0 is is not known, nor what is made of it.
+            let is_pole = !matches!(function, Pointwise::Where) && algebra.is_pole(&of_element);
+            let times = matches!(function, Pointwise::Binary(Binary::Mul, ..));
+            let of_pole = |algebra: &mut Algebra| match times {
+                true => algebra.times_pole(&of_element),
+                false => algebra.made_of_pole(words(text("function"), [key, of]), &of_element),
+            };
+            let computed = match is_pole && rounds(out) {
+                true => Some(of_pole(&mut algebra)),
+                false => pulled.or(selected).or_else(|| law(&mut algebra, &of_element)),
+            };
             let is_computed = computed.is_some();
             let cell = computed.unwrap_or_else(|| drawn(&mut algebra, &of_element));
             let cell = match is_choice {
                 true => self.chosen(&algebra, cell, number, &of_element),
                 false => self.settled(&mut algebra, cell, number, &of_element, ring),
             };
-            // The roots and logarithms of what is negative are no numbers, in bits too.
+            // The roots and logarithms of what is negative are no numbers, in bits too. Of another function that is drawn it
+            // is asked.
+            let is_real = algebra.decides() && !self.laws.nans && rounds(out) && !cell.is_constant;
             let is_of_positive = matches!(
                 function,
                 Pointwise::Unary(Unary::Log | Unary::Log2 | Unary::Sqrt | Unary::Rsqrt, _)
-            );
-            let asks = algebra.decides() && self.laws.are_bits() && !self.laws.nans && is_of_positive;
-            let is_none = asks
-                && !of_element[0].is_constant
-                && algebra.sign_by_case(of_element[0], true, false) == Ordering::Less;
-            let cell = if is_none { algebra.special(f64::NAN) } else { cell };
-            let is_total = is_of_positive && asks || is_total(function, &of_element);
-            algebra.note_partial(&cell, &of_element, is_total);
-            // What is computed of no number is none.
-            let is_strict = match function {
-                Pointwise::Unary(..) | Pointwise::Fma => rounds(out),
-                Pointwise::Binary(op, ..) => rounds(out) && op != Binary::Pow,
-                _ => false,
+            ) && !is_computed;
+            let is_total = is_total(function, &of_element);
+            let is_none = match () {
+                _ if !is_real || is_computed && !is_pole || is_total => false,
+                _ if is_of_positive => algebra.sign_by_case(of_element[0], true, false) == Ordering::Less,
+                _ => algebra.is_none_by_case(cell),
             };
+            let cell = if is_none { algebra.special(f64::NAN) } else { cell };
+            algebra.note_partial(&cell, &of_element, is_total || is_real && is_of_positive);
+            // What is computed of no number is none.
             let none = of_element.iter().find(|cell| cell.is_never_a_number());
-            let cell = none.filter(|_| is_strict && algebra.decides()).copied().unwrap_or(cell);
+            let cell = none.filter(|_| gives_none && algebra.decides()).copied().unwrap_or(cell);
             let is_known = !rounds(dtype)
                 && !rounds(out)
                 && of_element.iter().all(|cell| cell.known_integer().is_some())
@@ -1615,7 +1608,7 @@ impl Domain for Fingerprints {
                 _ if algebra.table.exact.contains(&(cell.key(), out)) => cell,
                 _ => in_range(cell, out),
             };
-            if !is_choice && rounds(out) {
+            if gives_none {
                 let is_none_alone = match function {
                     Pointwise::Unary(op, _) => {
                         matches!(op, Unary::Exp | Unary::Tanh | Unary::Sigmoid | Unary::Erf)
@@ -1664,11 +1657,17 @@ impl Domain for Fingerprints {
             let cell = self.folded(&mut algebra, op, dtype, &of, number.unwrap_or(f64::NAN));
             let none = of.iter().find(|cell| cell.is_never_a_number());
             let cell = none.filter(|_| algebra.decides()).copied().unwrap_or(cell);
+            let cell = match algebra.is_pole(&of) {
+                true => algebra.made_of_pole(words(text("reduce"), [op as u64]), &of),
+                false => cell,
+            };
             let is_sum = op == Reduce::Sum && dtype.class() == DtypeClass::Int;
             if is_sum && bits::holds(dtype, &cell) && of.iter().all(|cell| algebra.is_condition(cell)) {
                 algebra.table.counts.insert(cell.key(), of.clone());
             }
-            algebra.note_made_of(&cell, &of, false);
+            if rounds(dtype) {
+                algebra.note_made_of(&cell, &of, false);
+            }
             algebra.note_partial(&cell, &of, true);
             let wraps = dtype.class() == DtypeClass::Int && !matches!(op, Reduce::Amax | Reduce::Amin);
             let cell = if wraps { in_range(cell, dtype) } else { cell };
@@ -1708,7 +1707,9 @@ impl Domain for Fingerprints {
                 false => algebra.add(last, next),
             };
             let none = [last, next].into_iter().find(|cell| algebra.decides() && cell.is_never_a_number());
-            last = none.unwrap_or_else(|| {
+            let is_pole = algebra.is_pole(&[last, next]);
+            let pole = is_pole.then(|| algebra.made_of_pole(text("running sum"), &[last, next]));
+            last = none.or(pole).unwrap_or_else(|| {
                 let of = [last, next];
                 let sum = self.settled(&mut algebra, sum, number_of(number, wide(dtype)), &of, true);
                 algebra.note_partial(&sum, &of, true);
@@ -1779,6 +1780,10 @@ impl Domain for Fingerprints {
             let cell = self.settled(&mut algebra, sum, number, &of, true);
             let none = of.iter().find(|cell| cell.is_never_a_number());
             let cell = none.filter(|_| algebra.decides()).copied().unwrap_or(cell);
+            let cell = match algebra.is_pole(&of) {
+                true => algebra.made_of_pole(text("matrix product"), &of),
+                false => cell,
+            };
             algebra.note_partial(&cell, &of, true);
             let cell = if dtype.class() == DtypeClass::Int { in_range(cell, dtype) } else { cell };
             let key = algebra.table.keep(cell);

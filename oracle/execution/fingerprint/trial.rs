@@ -1087,6 +1087,44 @@ mod tests {
                 "r = aten.atan.default(x) : f32[3,4]",
                 true,
             ),
+            // What is no number is none for most functions.
+            (
+                Exact,
+                "d = sub(x, y); p = aten.pow.Tensor_Scalar(d, 0.0) : f32[3,4]; c = isnan(d); r = where(c, p, x)",
+                "d = sub(x, y); c = isnan(d); r = where(c, d, x)",
+                false,
+            ),
+            (
+                Exact,
+                "d = sub(x, y); p = sign(d); c = isnan(d); r = where(c, p, x)",
+                "d = sub(x, y); c = isnan(d); r = where(c, d, x)",
+                false,
+            ),
+            (
+                Exact,
+                "d = sub(x, y); p = exp(d); c = isnan(d); r = where(c, p, x)",
+                "d = sub(x, y); c = isnan(d); r = where(c, d, x)",
+                true,
+            ),
+            (
+                Contraction,
+                "d = mul(x, 0.01); e = add(d, 2.0); t = aten.acosh.default(d) : f32[3,4]; m = maximum(t, y); r = minimum(y, m)",
+                "r = clone(y)",
+                false,
+            ),
+            (Reassociation, "l = log(x); m = maximum(l, y); r = minimum(y, m)", "r = clone(y)", false),
+            (
+                Contraction,
+                "m = abs(x); d = div(y, x); e = sub(d, d); r = add(m, e)",
+                "n = neg(x); r = abs(n)",
+                false,
+            ),
+            (
+                Contraction,
+                "m = abs(x); d = div(y, x); r = mul(m, d)",
+                "n = neg(x); m = abs(n); d = reciprocal(x); e = mul(y, d); r = mul(m, e)",
+                true,
+            ),
             (Exact, "n = floor(x); r = round(n)", "r = floor(x)", true),
             (
                 Exact,
