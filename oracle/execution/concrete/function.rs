@@ -132,10 +132,10 @@ fn float_unary<R: Real>(op: Unary, tanh: bool) -> fn(R) -> R {
         Unary::Relu => |x| if x < R::ZERO { R::ZERO } else { x },
         Unary::Neg => |x| -x,
         Unary::Abs => |x| R::narrow(x.wide().abs()),
+        // That of NaN is 0.
         Unary::Sign => |x| match () {
             _ if x > R::ZERO => R::ONE,
             _ if x < R::ZERO => -R::ONE,
-            _ if nan(x) => x,
             _ => R::ZERO,
         },
         Unary::Square => |x| x * x,

@@ -66,6 +66,9 @@ struct Question {
 /// A question, and its answer: less than 0, greater and 0; or no and yes.
 pub(super) type Answer = (usize, u8);
 
+/// The sign of a value, which is 0 for 0, and that of its sign bit.
+type Sign = (i32, i32);
+
 /// The answers on which an element depends, in groups of which no two have a question.
 type Path = Vec<Vec<Answer>>;
 
@@ -93,6 +96,31 @@ const GREATER: u8 = 1;
 const EQUAL: u8 = 2;
 const YES: u8 = 1;
 
+/// The same as [`LESS`] and [`GREATER`], and not 0.
+const STRICTLY: u8 = 3;
+
+/// A product, or a quotient.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Product {
+    pub(super) cell: Cell,
+    pub(super) of: [Cell; 2],
+    pub(super) is_quotient: bool,
+    /// Whether it may be 0 although no factor is: for want of room, or by an infinite divisor.
+    pub(super) may_vanish: bool,
+}
+
+impl Product {
+    /// Whether it may have a sign where its factors have theirs.
+    fn may_have(&self, (sign, bit): Sign, [(a, of_a), (b, of_b)]: [Sign; 2]) -> bool {
+        bit == of_a * of_b
+            && match () {
+                _ if self.is_quotient && b == 0 => true,
+                _ if a == 0 || b == 0 => sign == 0,
+                _ => sign == a * b || self.may_vanish && sign == 0,
+            }
+    }
+}
+
 /// Questions at most.
 const MOST_QUESTIONS: usize = 256;
 
@@ -110,8 +138,8 @@ const FEW_FACTORS: usize = 16;
 pub(super) struct Cases {
     questions: Vec<Question>,
     known: FxHashMap<(About, u64), (usize, bool)>,
-    /// The factors of products that are rounded.
-    products: FxHashMap<u64, [Cell; 3]>,
+    /// Products and quotients.
+    products: FxHashMap<u64, Product>,
     /// What is no number where one of these is none, and where it is none for no other reason.
     made_of: FxHashMap<u64, (Vec<Cell>, bool)>,
     /// Inputs.
@@ -122,8 +150,9 @@ pub(super) struct Cases {
     shifts: FxHashMap<(usize, usize), [Option<f64>; 2]>,
     sums: FxHashMap<[usize; 3], [Option<i32>; 3]>,
     pub(super) answers: FxHashMap<usize, u8>,
-    /// Whether zeros of either sign are told apart.
+    /// Whether zeros of either sign are told apart, and whether they are one.
     is_exact: bool,
+    is_real: bool,
     /// Whether something depends on answers and does not remember them.
     is_open: bool,
     asked: Vec<(usize, Answer)>,
@@ -139,17 +168,10 @@ fn distinct(mut answers: Vec<Answer>) -> Vec<Answer> {
     answers
 }
 
-fn as_sign(outcome: u8) -> i32 {
-    match outcome {
-        LESS => -1,
-        GREATER => 1,
-        _ => 0,
-    }
-}
-
 impl Cases {
     pub(super) fn new(level: Numerics) -> Cases {
-        Cases { is_exact: level == Numerics::Exact, ..Cases::default() }
+        let is_real = level >= Numerics::Reassociation;
+        Cases { is_exact: level == Numerics::Exact, is_real, ..Cases::default() }
     }
 
     /// With the same questions, and other answers.
@@ -164,6 +186,7 @@ impl Cases {
             shifts: self.shifts,
             sums: self.sums,
             is_exact: self.is_exact,
+            is_real: self.is_real,
             is_open: self.is_open,
             answers,
             ..Cases::default()
@@ -185,6 +208,23 @@ impl Cases {
 
     pub(super) fn own(&self, key: u64) -> u64 {
         self.of.get(&key).map_or(key, |(own, _)| *own)
+    }
+
+    /// The signs that a value may have by an answer. Where it makes no difference that it is 0, a zero is among those of its
+    /// sign bit; real numbers and integers have one zero.
+    fn signs(&self, question: usize, outcome: u8) -> &'static [Sign] {
+        let Question { is_compared, is_whole, .. } = self.questions[question];
+        match (outcome, is_compared, self.is_real || is_whole) {
+            (LESS, true, _) => &[(-1, -1)],
+            (LESS, false, false) => &[(-1, -1), (0, -1)],
+            (LESS, false, true) => &[(-1, -1), (0, -1), (0, 1)],
+            (GREATER, true, _) => &[(1, 1)],
+            (GREATER, false, false) => &[(1, 1), (0, 1)],
+            (GREATER, false, true) => &[(1, 1), (0, -1), (0, 1)],
+            (STRICTLY, ..) => &[(-1, -1)],
+            (4, ..) => &[(1, 1)],
+            _ => &[(0, -1), (0, 1)],
+        }
     }
 
     fn outcomes(&self, question: usize) -> u8 {
@@ -280,7 +320,7 @@ impl Algebra<'_> {
             return if is_turned { sign.reverse() } else { sign };
         }
         if !self.are_bits && self.asked_before(About::Sign, of).is_none() {
-            let is_factor = |[product, a, b]: &[Cell; 3]| (product.is(&of), [*a, *b]);
+            let is_factor = |product: &Product| (product.cell.is(&of), product.of);
             let both = [of, self.neg(of)];
             let cases = self.table.cases.as_ref();
             let made = both.iter().find_map(|cell| cases?.products.get(&cell.key()).map(is_factor));
@@ -317,7 +357,7 @@ impl Algebra<'_> {
 
     /// Which number was multiplied with another value.
     fn multiple(&self, of: &Cell, by: &Cell) -> Option<f64> {
-        let [product, a, b] = self.table.cases.as_ref()?.products.get(&of.key())?;
+        let Product { cell, of: [a, b], .. } = self.table.cases.as_ref()?.products.get(&of.key())?;
         let times = [(a, b), (b, a)].into_iter().find_map(|(value, number)| {
             let times = number.known()?;
             match () {
@@ -326,7 +366,7 @@ impl Algebra<'_> {
                 _ => None,
             }
         })?;
-        Some(if product.is(of) { times } else { -times })
+        Some(if cell.is(of) { times } else { -times })
     }
 
     /// How two numbers compare.
@@ -447,6 +487,8 @@ impl Algebra<'_> {
             let leaf = cases.leaves.iter().find(is_leaf)?;
             return Some((leaf.key(), self.special(f64::NAN)));
         }
+        // Bit for bit there are two zeros, and something may tell them apart.
+        let tells_zeros = self.are_bits && !question.is_whole;
         let both = |leaf: &Cell| [self.minus(of, *leaf), self.neg(self.add(of, *leaf))];
         cases.leaves.iter().find_map(|leaf| {
             // It is this less what remains, or what remains less this.
@@ -456,21 +498,20 @@ impl Algebra<'_> {
                 let number = if is_zero { Some(0.0) } else { self.ratio(value, one) };
                 let Some(number) = number else {
                     let is_value = |leaf: &Cell| leaf.is(&value) || leaf.is(&self.neg(value));
-                    let is_input = !cases.is_exact && cases.leaves.iter().any(is_value);
+                    let is_input = !tells_zeros && cases.leaves.iter().any(is_value);
                     return is_input.then_some((leaf.key(), Cell { is_lost: true, ..value }));
                 };
                 let (low, high) = (number, number);
                 let is_not_zero = number != 0.0;
                 let value = Cell { number, low, high, is_not_zero, is_constant: true, ..value };
-                // Bit for bit there are two zeros.
-                (is_not_zero || question.is_whole || !cases.is_exact).then_some((leaf.key(), value))
+                (is_not_zero || !tells_zeros).then_some((leaf.key(), value))
             })
         })
     }
 
     /// Whether one of these is made of a quotient by 0 by the answers of this run.
     pub(super) fn is_pole(&self, of: &[Cell]) -> bool {
-        !self.table.poles.is_empty() && of.iter().any(|cell| self.table.poles.contains(&cell.key()))
+        self.decides() && of.iter().any(|cell| self.table.poles.contains(&cell.key()))
     }
 
     /// A function of what is made of a quotient by 0: nothing is known of it.
@@ -487,10 +528,10 @@ impl Algebra<'_> {
         Cell { is_lost: true, is_constant: false, ..cell }
     }
 
-    /// Notes the factors of a product that is rounded.
-    pub(super) fn note_product(&mut self, product: Cell, of: [Cell; 2]) {
+    /// Notes a product.
+    pub(super) fn note_product(&mut self, product: Product) {
         if let Some(cases) = &mut self.table.cases {
-            cases.products.insert(product.key(), [product, of[0], of[1]]);
+            cases.products.insert(product.cell.key(), product);
         }
     }
 
@@ -505,7 +546,7 @@ impl Algebra<'_> {
             let known = |cell: &&Cell| cell.known().is_none_or(|x| !x.is_finite());
             let mut open = of.iter().filter(known);
             let first = open.next();
-            let is_one = open.all(|cell| first.is_some_and(|first| first.is(cell)));
+            let is_one = open.next().is_none() && first.is_some();
             cases.made_of.entry(cell.key()).or_insert_with(|| (of.to_vec(), is_none_alone && is_one));
         }
     }
@@ -579,18 +620,19 @@ impl Algebra<'_> {
         if question.about != About::Sign {
             return true;
         }
-        let own = (at, as_sign(outcome));
-        let is_bounded = match own.1 {
-            -1 => question.of.low < 0.0,
-            1 => question.of.high > 0.0,
-            _ => !question.of.is_not_zero,
+        let of = question.of;
+        let is_in_bounds = |sign: i32| match sign {
+            -1 => of.low < 0.0,
+            1 => of.high > 0.0,
+            _ => !of.is_not_zero,
         };
-        let is_sign = |&&(at, _): &&Answer| cases.questions[at].about == About::Sign;
-        let others: Vec<(usize, i32)> =
-            given.iter().filter(is_sign).map(|&(at, outcome)| (at, as_sign(outcome))).collect();
+        let signs = |&(at, outcome): &Answer| (at, cases.signs(at, outcome));
+        let is_sign = |answer: &&Answer| cases.questions[answer.0].about == About::Sign;
+        let own = signs(&(at, outcome));
+        let others: Vec<(usize, &[Sign])> = given.iter().filter(is_sign).map(signs).collect();
         let mut all = others.clone();
         all.push(own);
-        is_bounded
+        own.1.iter().any(|&(sign, _)| is_in_bounds(sign))
             && self.are_products(cases, &all)
             && others.iter().all(|&other| self.may_be_shifted(cases, own, other))
             && others.iter().enumerate().all(|(j, &a)| {
@@ -599,60 +641,105 @@ impl Algebra<'_> {
             })
     }
 
-    fn may_be_shifted(&self, cases: &mut Cases, one: (usize, i32), other: (usize, i32)) -> bool {
+    fn may_be_shifted(&self, cases: &mut Cases, one: (usize, &[Sign]), other: (usize, &[Sign])) -> bool {
         let is_whole = cases.questions[other.0].is_whole;
         let shifts = self.shift(cases, one.0, other.0);
-        shifts.into_iter().zip([1, -1]).all(|(by, turn)| {
-            let Some(by) = by else { return true };
-            let sign = other.1 * turn;
-            let (low, high) = range(sign, is_whole);
+        let may_be = |sign: i32, other: i32, by: f64| {
+            let (low, high) = range(other, is_whole);
             let (low, high) = (low + by, high + by);
             // An open end is none of its own.
-            let is_open = sign != 0 && !is_whole;
-            match one.1 {
+            let is_open = other != 0 && !is_whole;
+            match sign {
                 -1 => low < 0.0,
                 1 => high > 0.0,
                 _ if is_open => low < 0.0 && high > 0.0,
                 _ => low <= 0.0 && high >= 0.0,
             }
+        };
+        one.1.iter().any(|&(sign, _)| {
+            other.1.iter().any(|&(other, _)| {
+                let of_turn =
+                    |(by, turn): (&Option<f64>, i32)| by.is_none_or(|by| may_be(sign, other * turn, by));
+                shifts.iter().zip([1, -1]).all(of_turn)
+            })
         })
     }
 
-    fn may_be_made_of(&self, cases: &mut Cases, all: (usize, i32), a: (usize, i32), b: (usize, i32)) -> bool {
+    fn may_be_made_of(
+        &self,
+        cases: &mut Cases,
+        all: (usize, &[Sign]),
+        a: (usize, &[Sign]),
+        b: (usize, &[Sign]),
+    ) -> bool {
         if all.0 == a.0 || all.0 == b.0 {
             return true;
         }
         let [plus, minus, product] = self.made_of(cases, [all.0, a.0, b.0]);
-        let is_sum = |turn: i32, times: i32| {
-            let (a, b) = (turn * a.1, times * b.1);
-            a * b < 0 || all.1 == (a + b).signum()
+        let may_be = |sign: i32, a: i32, b: i32| {
+            let is_sum = |a: i32, b: i32| a * b < 0 || sign == (a + b).signum();
+            plus.is_none_or(|times| is_sum(a, times * b))
+                && minus.is_none_or(|times| is_sum(-a, times * b))
+                && product.is_none_or(|times| sign == times * a * b)
         };
-        plus.is_none_or(|times| is_sum(1, times))
-            && minus.is_none_or(|times| is_sum(-1, times))
-            && product.is_none_or(|times| all.1 == times * a.1 * b.1)
+        let is_same = a.0 == b.0;
+        all.1.iter().any(|&(sign, _)| {
+            a.1.iter().any(|&s| {
+                let mut others = b.1.iter().filter(|&&t| !is_same || s == t);
+                others.any(|&(t, _)| may_be(sign, s.0, t))
+            })
+        })
     }
 
-    /// Whether products that are rounded may have their signs: they may be 0 for want of room.
-    fn are_products(&self, cases: &Cases, signs: &[(usize, i32)]) -> bool {
-        let sign_of = |of: &Cell| {
-            let known = of.known().map(|x| x.total_cmp(&0.0) as i32);
-            let asked = signs.iter().find_map(|&(at, sign)| match cases.questions[at].of {
-                own if own.is(of) => Some(sign),
-                own if own.is(&self.neg(*of)) => Some(-sign),
+    /// Whether products may have their signs.
+    fn are_products(&self, cases: &Cases, signs: &[(usize, &'static [Sign])]) -> bool {
+        let signs_of = |of: &Cell| -> Option<Vec<Sign>> {
+            if let Some(known) = of.known() {
+                let bit = if known.is_sign_negative() { -1 } else { 1 };
+                return Some(vec![(if known == 0.0 { 0 } else { bit }, bit)]);
+            }
+            signs.iter().find_map(|&(at, signs)| match cases.questions[at].of {
+                own if own.is(of) => Some(signs.to_vec()),
+                own if own.is(&self.neg(*of)) => Some(signs.iter().map(|(s, bit)| (-s, -bit)).collect()),
                 _ => None,
-            });
-            known.or(asked)
+            })
         };
-        let is_large = |of: &Cell| of.known().is_some_and(|x| x.abs() >= 1.0);
-        cases.products.values().all(|[product, a, b]| match (sign_of(product), sign_of(a), sign_of(b)) {
-            (Some(sign), Some(s), Some(t)) => sign == s * t || sign == 0 && !is_large(a) && !is_large(b),
-            _ => true,
+        cases.products.values().all(|product| {
+            let [a, b] = product.of;
+            let (Some(all), Some(s), Some(t)) = (signs_of(&product.cell), signs_of(&a), signs_of(&b)) else {
+                return true;
+            };
+            let is_same = a.is(&b);
+            all.iter().any(|&sign| {
+                s.iter().any(|&s| {
+                    t.iter().filter(|&&t| !is_same || s == t).any(|&t| product.may_have(sign, [s, t]))
+                })
+            })
         })
     }
 
     /// Whether some answers may be true at once, as far as is known.
     fn may_hold(&self, cases: &mut Cases, answers: &[Answer]) -> bool {
         (0..answers.len()).all(|i| self.fits(cases, &answers[..i], answers[i]))
+    }
+
+    /// Where some value must be 0 for all answers to be true, and it makes no difference to the answer: the answers with that
+    /// of the other side. Bit for bit a zero is on one side alone.
+    fn other_side(&self, cases: &mut Cases, answers: &[Answer]) -> Option<Vec<Answer>> {
+        (0..answers.len()).find_map(|i| {
+            let (at, outcome) = answers[i];
+            let Question { about, is_compared, is_whole, .. } = cases.questions[at];
+            if about != About::Sign || is_compared || cases.is_exact && !is_whole {
+                return None;
+            }
+            let mut others = answers.to_vec();
+            others[i].1 = outcome + STRICTLY;
+            if self.may_hold(cases, &others) {
+                return None;
+            }
+            others[i].1 = if outcome == LESS { GREATER } else { LESS };
+            Some(others)
+        })
     }
 
     /// Answers that are among those of no case, and may be true at once.
@@ -686,12 +773,35 @@ impl Algebra<'_> {
         None
     }
 
+    /// Whether a value is 0, of either sign, wherever some answers are true.
+    fn is_zero_by(&self, cases: &Cases, of: &Cell, answers: &[Answer], depth: usize) -> bool {
+        let both = [*of, self.neg(*of)];
+        let says = |&(question, outcome): &Answer| {
+            let Question { about, of, .. } = cases.questions[question];
+            about == About::Sign && outcome == EQUAL && both.iter().any(|cell| cell.is(&of))
+        };
+        let is_product = |product: &Product| {
+            let [a, b] = product.of;
+            let times_zero = |number: &Cell, other: &Cell| {
+                number.known().is_some_and(f64::is_finite)
+                    && self.is_zero_by(cases, other, answers, depth - 1)
+            };
+            !product.is_quotient && (times_zero(&a, &b) || times_zero(&b, &a))
+        };
+        of.known() == Some(0.0)
+            || answers.iter().any(says)
+            || depth > 0 && both.iter().filter_map(|cell| cases.products.get(&cell.key())).any(is_product)
+    }
+
     /// Whether two elements are the same wherever some answers are true.
     fn is_same(&self, cases: &mut Cases, one: &Cell, other: &Cell, answers: &[Answer]) -> bool {
         if one.u == other.u || one.v == other.v {
             return true;
         }
         if [one, other].iter().all(|cell| self.is_none(cases, cell, answers, DEPTH)) {
+            return true;
+        }
+        if !cases.is_exact && [one, other].iter().all(|cell| self.is_zero_by(cases, cell, answers, DEPTH)) {
             return true;
         }
         let apart = self.minus(*one, *other);
@@ -743,6 +853,10 @@ pub(super) struct Element {
     first: Option<Path>,
     /// The cases of each group, the other ones being as they were in that run.
     cases: Vec<Vec<Vec<Answer>>>,
+    /// Where all questions are one group: the cases in which both are the same.
+    same: Vec<Vec<Answer>>,
+    /// Those of the other side, where a case takes in but a border.
+    on_a_border: Vec<Vec<Answer>>,
     /// Whether all questions are one group: where some answers of two groups exclude each other they are not independent.
     is_joined: bool,
     wasted: usize,
@@ -768,13 +882,27 @@ impl Element {
         }
         let answers = path.concat();
         if !algebra.is_same(cases, &one.0, &other.0, &answers) {
-            if algebra.may_hold(cases, &answers) {
-                let is_irregular = one.0.is_irregular || other.0.is_irregular;
-                return if is_irregular && !answers.is_empty() { Found::Irregular } else { Found::Apart };
-            }
             if path.len() > 1 {
                 return self.join();
             }
+            if algebra.may_hold(cases, &answers) {
+                let Some(other_case) = algebra.other_side(cases, &answers) else {
+                    let is_irregular = one.0.is_irregular || other.0.is_irregular;
+                    return if is_irregular && !answers.is_empty() { Found::Irregular } else { Found::Apart };
+                };
+                self.on_a_border.push(other_case);
+            }
+        } else if path.len() <= 1 && !self.same.contains(&answers) {
+            self.same.push(answers.clone());
+        }
+        // What is infinite or no number hides all other parts.
+        let hides = |cell: &Cell| {
+            cell.is_never_a_number()
+                || algebra.is_pole(&[*cell])
+                || cell.low == cell.high && cell.low.is_infinite()
+        };
+        if self.first.is_none() && path.len() > 1 && (hides(&one.0) || hides(&other.0)) {
+            return self.join();
         }
         if self.first.is_none() {
             self.cases = path.iter().map(|group| vec![group.clone()]).collect();
@@ -806,6 +934,12 @@ impl Element {
                 next.extend(all);
             }
             return Found::More;
+        }
+        let is_shown = |other_case: &Vec<Answer>| {
+            algebra.uncovered(cases, &self.same, &mut other_case.clone()).is_none()
+        };
+        if !self.on_a_border.iter().all(is_shown) {
+            return Found::Apart;
         }
         self.is_covered = true;
         Found::Covered
@@ -877,8 +1011,10 @@ impl Remembered {
             Operand::Cells(cells) => cells.iter().any(|key| cases.of.contains_key(key)),
         };
         match function {
-            Pointwise::Binary(Binary::Add | Binary::Sub, ..) | Pointwise::Opaque(..) => true,
-            Pointwise::Unary(Unary::Neg, _) => true,
+            Pointwise::Opaque(..) => true,
+            // Bit for bit a sum of numbers is rounded, and one of zeros is none.
+            _ if self.0.laws.are_bits() => false,
+            Pointwise::Binary(Binary::Add | Binary::Sub, ..) | Pointwise::Unary(Unary::Neg, _) => true,
             Pointwise::Binary(Binary::Mul, ..) => operands.iter().filter(is_asked).count() < 2,
             Pointwise::Binary(Binary::Div, _, Rounding::True) => {
                 !operands.get(1).is_some_and(|divisor| is_asked(&divisor))
@@ -948,7 +1084,8 @@ impl Domain for Remembered {
             return self.0.cast(cells, from, to);
         }
         let cast = self.0.cast(&self.own(cells), from, to)?;
-        Ok(self.with_answers(cast, true, |i, add| add(cells[i])))
+        let are_parts = cast == self.own(cells);
+        Ok(self.with_answers(cast, are_parts, |i, add| add(cells[i])))
     }
 
     fn number(&self, cell: u64, dtype: Dtype) -> Number {
@@ -1031,7 +1168,7 @@ impl Domain for Remembered {
         }
         let reduced = self.0.reduce(op, dtype, &self.own(cells), run)?;
         let runs: Vec<&[u64]> = cells.chunks_exact(run.max(1)).collect();
-        let are_parts = matches!(op, Reduce::Sum | Reduce::Mean);
+        let are_parts = matches!(op, Reduce::Sum | Reduce::Mean) && !self.0.laws.are_bits();
         let decided: Vec<Option<u64>> = runs.iter().map(|run| self.decides(op, run)).collect();
         Ok(self.with_answers(reduced, are_parts, |i, add| match decided[i] {
             Some(alone) => add(alone),
@@ -1045,7 +1182,8 @@ impl Domain for Remembered {
         }
         let sums = self.0.cumsum(dtype, &self.own(cells), run)?;
         let start = |i: usize| i - i % run.max(1);
-        Ok(self.with_answers(sums, true, |i, add| cells[start(i)..=i].iter().copied().for_each(add)))
+        let are_parts = !self.0.laws.are_bits();
+        Ok(self.with_answers(sums, are_parts, |i, add| cells[start(i)..=i].iter().copied().for_each(add)))
     }
 
     fn matmul(
@@ -1069,7 +1207,7 @@ impl Domain for Remembered {
             let table = self.0.table();
             table.cases.as_ref().is_some_and(|cases| cells.iter().any(|key| cases.of.contains_key(key)))
         };
-        let are_parts = !are_asked(a) || !are_asked(b);
+        let are_parts = (!are_asked(a) || !are_asked(b)) && !self.0.laws.are_bits();
         Ok(self.with_answers(products, are_parts, |at, add| {
             let (p, i, j) = (at / (m * n), at / n.max(1) % m.max(1), at % n.max(1));
             for l in 0..k {
@@ -1087,7 +1225,7 @@ impl Domain for Remembered {
         let own: Vec<Vec<u64>> = parts.iter().map(|part| self.own(part)).collect();
         let own: Vec<&[u64]> = own.iter().map(Vec::as_slice).collect();
         let reduced = self.0.across_ranks(op, dtype, &own)?;
-        let are_parts = matches!(op, RankReduce::Sum | RankReduce::Avg);
+        let are_parts = matches!(op, RankReduce::Sum | RankReduce::Avg) && !self.0.laws.are_bits();
         Ok(self.with_answers(reduced, are_parts, |i, add| parts.iter().for_each(|part| add(part[i]))))
     }
 

@@ -6,7 +6,7 @@
 
 use super::super::hash::{mix, text, words};
 use super::bits::Word;
-use super::cases::Cases;
+use super::cases::{Cases, Product};
 use super::constant::{Constant, exact, recognised};
 use super::field::{self, Field, R};
 use crate::graph::{Dtype, DtypeClass, NodeId};
@@ -45,6 +45,8 @@ pub(super) enum Partial {
     Log,
     Root,
     Inverse,
+    /// A function that is drawn: undefined (-) or not.
+    Function,
     /// The larger or smaller of some: by the sign of the difference of two of them.
     Choice,
 }
@@ -55,6 +57,7 @@ impl Partial {
             Partial::Log => "logarithm",
             Partial::Root => "root",
             Partial::Inverse => "inverse",
+            Partial::Function => "function",
             Partial::Choice => "larger or smaller",
         }
     }
@@ -226,16 +229,16 @@ impl Cell {
 
     /// The integer that it is known to be.
     pub(super) fn known_integer(&self) -> Option<i64> {
-        let n = self.number;
+        let n = if self.low == self.high { self.low } else { self.number };
         let is_known = self.is_constant && !self.is_lost && n == n.trunc() && n.abs() < 2f64.powi(53);
         let is_that = self.u == (n as i128).rem_euclid(i128::from(R)) as u64;
         (is_known && is_that).then_some(n as i64)
     }
 
-    /// The number that it is known to be.
+    /// The number that it is known to be: its bounds say so, as what is computed of numbers has none of its own yet.
     pub(super) fn known(&self) -> Option<f64> {
-        let is_known = self.is_constant && !self.is_lost && self.low == self.high && !self.number.is_nan();
-        is_known.then_some(self.number).or_else(|| self.known_integer().map(|n| n as f64))
+        let is_known = self.is_constant && !self.is_lost && self.low == self.high;
+        is_known.then_some(self.low).or_else(|| self.known_integer().map(|n| n as f64))
     }
 
     pub(super) fn is_positive(&self) -> bool {
@@ -455,6 +458,9 @@ impl Algebra<'_> {
 
     pub(super) fn add(&self, a: Cell, b: Cell) -> Cell {
         let p = self.field.p;
+        if let Some(none) = [a, b].into_iter().find(Cell::is_never_a_number) {
+            return none;
+        }
         // What is added to an infinity is finite, by the premises.
         if let Some(sum) = match (a.infinity(), b.infinity()) {
             (Some(a), Some(b)) => Some(a + b),
@@ -499,6 +505,9 @@ impl Algebra<'_> {
 
     pub(super) fn mul(&self, a: Cell, b: Cell) -> Cell {
         let p = self.field.p;
+        if let Some(none) = [a, b].into_iter().find(Cell::is_never_a_number) {
+            return none;
+        }
         for (infinite, times) in [(&a, &b), (&b, &a)] {
             if let Some(infinity) = infinite.infinity()
                 && let Some(times) = times.known().filter(|times| *times != 0.0)
@@ -575,7 +584,7 @@ impl Algebra<'_> {
             Partial::Log => NEGATIVE | ZERO,
             Partial::Root => NEGATIVE,
             Partial::Inverse => ZERO,
-            Partial::Choice => return sign,
+            Partial::Function | Partial::Choice => return sign,
         };
         if a.low >= 0.0 {
             wanted &= !NEGATIVE;
@@ -589,6 +598,15 @@ impl Algebra<'_> {
             known.1 &= wanted;
         }
         sign
+    }
+
+    /// Notes whether a function that is drawn is undefined.
+    pub(super) fn see_function(&mut self, cell: &Cell, is_undefined: bool) {
+        let side = self.table.side;
+        let site = (side, self.table.node, Partial::Function, self.table.element);
+        let seen = if is_undefined { NEGATIVE } else { 0 };
+        self.table.sites.entry(site).or_default().seen |= seen;
+        self.table.asked[side].insert((Partial::Function, cell.key()), (site, NEGATIVE));
     }
 
     pub(super) fn inverse(&mut self, a: Cell) -> Cell {
@@ -620,11 +638,17 @@ impl Algebra<'_> {
         let inverse = self.inverse(b);
         match (is_zero(&b), is_zero(&a)) {
             (true, true) => self.special(f64::NAN),
+            (true, false) if self.decides() => self.times_pole(&[a, inverse]),
             (true, false) => inverse,
             _ if self.is_pole(&[inverse]) => self.times_pole(&[a, inverse]),
             _ => {
                 let quotient = self.product(a, inverse);
-                self.note_product(quotient, [a, b]);
+                self.note_product(Product {
+                    cell: quotient,
+                    of: [a, b],
+                    is_quotient: true,
+                    may_vanish: false,
+                });
                 quotient
             }
         }
@@ -752,7 +776,9 @@ impl Algebra<'_> {
         let best = (0..cells.len()).reduce(|a, b| if bounds(b) > bounds(a) { b } else { a });
         let Some(best) = best else { return self.special(f64::NAN) };
         // What is no number makes the maximum none.
-        let may_be_nan = |cell: &Cell| self.are_bits && !cell.is_constant || self.is_partial(cell);
+        let may_be_nan = |cell: &Cell| {
+            self.are_bits && !cell.is_constant || self.is_partial(cell) || cell.is_never_a_number()
+        };
         let beyond = |i: &usize| *i == best || may_be_nan(&cells[*i]) || high(&cells[*i]) > low(&cells[best]);
         let cells: Vec<Cell> = (0..cells.len()).filter(beyond).map(|i| cells[i]).collect();
         if let [only] = cells.as_slice() {

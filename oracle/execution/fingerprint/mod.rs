@@ -59,6 +59,7 @@ use super::number::Number;
 use super::numerics::Numerics;
 use crate::graph::{Dtype, DtypeClass, NodeId};
 use crate::ops::{Binary, Reduce, Unary};
+use cases::Product;
 use cell::{Algebra, Cell, Selection, Table};
 use field::Field;
 use std::cmp::Ordering;
@@ -772,7 +773,8 @@ impl Fingerprints {
             Binary::Mul if is_float(dtype) => {
                 let chosen = if laws.choices { algebra.product_by_choice(a, b) } else { None };
                 let product = chosen.unwrap_or_else(|| algebra.product(a, b));
-                algebra.note_product(product, [a, b]);
+                let of = [a, b];
+                algebra.note_product(Product { cell: product, of, is_quotient: false, may_vanish: false });
                 product
             }
             Binary::Mul => algebra.mul(a, b),
@@ -906,7 +908,8 @@ impl Fingerprints {
             let outcome = if real.low >= 0.0 { Ordering::Greater } else { Ordering::Less };
             return Some(if holds(Some(outcome)) { yes } else { no });
         }
-        let may_be_none = self.laws.nans || a.is(&b) || algebra.is_partial(&a) || algebra.is_partial(&b);
+        let is_special = |cell: &Cell| algebra.is_partial(cell) || cell.is_never_a_number();
+        let may_be_none = self.laws.nans || a.is(&b) || is_special(&a) || is_special(&b);
         if algebra.decides() {
             let is_none =
                 may_be_none && rounds(dtype) && [a, b].iter().any(|cell| algebra.is_none_by_case(*cell));
@@ -1012,7 +1015,7 @@ impl Fingerprints {
         let what = |name: &str| mix(text(name), computed as u64);
         // What is computed of constants is rounded, and its number is not.
         let number =
-            |cell: &Cell| (cell.is_constant && cell.low == cell.high).then_some(Number::Float(cell.number));
+            |cell: &Cell| (cell.is_constant && cell.low == cell.high).then_some(Number::Float(cell.low));
         let kept = |number: Option<Number>, first: bool| {
             let alpha = if alpha.is(&algebra.integer(1)) { Number::Int(1) } else { Number::Int(2) };
             number.is_some_and(|number| is_neutral(op, (number, first), alpha, rounding, dtype))
@@ -1063,7 +1066,8 @@ impl Fingerprints {
                     self.signed(algebra, &[a, b], |algebra, of| algebra.unordered(what("product"), of));
                 let is_positive = a.is(&b) || a.low >= 0.0 && b.low >= 0.0;
                 let product = if is_positive { Cell { low: 0.0, ..product } } else { product };
-                algebra.note_product(product, [a, b]);
+                let may_vanish = ![a, b].iter().any(|cell| cell.known().is_some_and(|x| x.abs() >= 1.0));
+                algebra.note_product(Product { cell: product, of: [a, b], is_quotient: false, may_vanish });
                 if [a, b].iter().any(|cell| number(cell).is_some_and(|n| n.float() == 0.0)) {
                     let other = algebra.neg(product);
                     algebra.table.zeros.extend([(product.u, product.v), (other.u, other.v)]);
@@ -1084,7 +1088,12 @@ impl Fingerprints {
                         let quotient =
                             self.signed(algebra, &[a, b], |algebra, of| algebra.opaque(what("quotient"), of));
                         let inverse = b.known().filter(|x| *x != 0.0).map(|x| algebra.exact_float(1.0 / x));
-                        algebra.note_product(quotient, [a, inverse.unwrap_or(b)]);
+                        algebra.note_product(Product {
+                            cell: quotient,
+                            of: [a, inverse.unwrap_or(b)],
+                            is_quotient: inverse.is_none(),
+                            may_vanish: b.known().is_none_or(|x| x == 0.0 || x.abs() > 1.0),
+                        });
                         quotient
                     }
                 })
@@ -1559,7 +1568,17 @@ impl Domain for Fingerprints {
                 selected
             });
             // What a quotient by 0 is is not known, nor what is made of it.
-            let is_pole = !matches!(function, Pointwise::Where) && algebra.is_pole(&of_element);
+            let is_infinite = |cell: &Cell| cell.known().is_some_and(f64::is_infinite);
+            let is_pole = match function {
+                Pointwise::Where => false,
+                // An infinity that a number is not known to be multiplied with is one of either sign, or none.
+                Pointwise::Binary(Binary::Mul | Binary::Div, ..)
+                    if algebra.decides() && of_element.iter().any(is_infinite) =>
+                {
+                    of_element.iter().any(|cell| cell.known().is_none_or(|x| x == 0.0))
+                }
+                _ => algebra.is_pole(&of_element),
+            };
             let times = matches!(function, Pointwise::Binary(Binary::Mul, ..));
             let of_pole = |algebra: &mut Algebra| match times {
                 true => algebra.times_pole(&of_element),
@@ -1583,13 +1602,37 @@ impl Domain for Fingerprints {
                 Pointwise::Unary(Unary::Log | Unary::Log2 | Unary::Sqrt | Unary::Rsqrt, _)
             ) && !is_computed;
             let is_total = is_total(function, &of_element);
-            let is_none = match () {
-                _ if !is_real || is_computed && !is_pole || is_total => false,
-                _ if is_of_positive => algebra.sign_by_case(of_element[0], true, false) == Ordering::Less,
-                _ => algebra.is_none_by_case(cell),
+            let are_known = of_element.iter().all(|cell| cell.known().is_some());
+            let cell = match () {
+                _ if algebra.decides() && !is_computed && are_known && !number.is_finite() => {
+                    algebra.special(number)
+                }
+                _ if !is_real || is_computed || is_total => cell,
+                _ if is_of_positive => match (algebra.sign_by_case(of_element[0], true, false), function) {
+                    (Ordering::Less, _) => algebra.special(f64::NAN),
+                    (Ordering::Equal, Pointwise::Unary(Unary::Sqrt, _)) => algebra.integer(0),
+                    (Ordering::Equal, Pointwise::Unary(Unary::Rsqrt, _)) => {
+                        algebra.made_of_pole(key, &of_element)
+                    }
+                    (Ordering::Equal, _) => algebra.special(f64::NEG_INFINITY),
+                    (Ordering::Greater, _) => cell,
+                },
+                _ if algebra.is_none_by_case(cell) => algebra.made_of_pole(text("undefined"), &[cell]),
+                _ => cell,
             };
-            let cell = if is_none { algebra.special(f64::NAN) } else { cell };
             algebra.note_partial(&cell, &of_element, is_total || is_real && is_of_positive);
+            // One that is drawn is undefined where its number is none.
+            let is_drawn = !is_computed && !is_total && !matches!(function, Pointwise::Opaque(..));
+            let is_seen = is_drawn && self.laws.reals && rounds(out) && !algebra.decides();
+            let are_finite = of_element.iter().all(|cell| !cell.is_lost && cell.number.is_finite());
+            let is_undefined = is_seen && number.is_nan() && are_finite;
+            if is_seen && !cell.is_constant {
+                algebra.see_function(&cell, is_undefined);
+            }
+            let cell = match is_undefined {
+                true => Cell { is_constant: cell.is_constant, ..algebra.special(f64::NAN) },
+                false => cell,
+            };
             // What is computed of no number is none.
             let none = of_element.iter().find(|cell| cell.is_never_a_number());
             let cell = none.filter(|_| gives_none && algebra.decides()).copied().unwrap_or(cell);
@@ -1615,7 +1658,7 @@ impl Domain for Fingerprints {
                     }
                     Pointwise::Binary(op, ..) => match op {
                         Binary::Add | Binary::Sub => true,
-                        Binary::Mul | Binary::Div => of_element.iter().all(|cell| cell.known() != Some(0.0)),
+                        Binary::Mul => of_element.iter().all(|cell| cell.known() != Some(0.0)),
                         _ => false,
                     },
                     _ => false,
@@ -1657,7 +1700,10 @@ impl Domain for Fingerprints {
             let cell = self.folded(&mut algebra, op, dtype, &of, number.unwrap_or(f64::NAN));
             let none = of.iter().find(|cell| cell.is_never_a_number());
             let cell = none.filter(|_| algebra.decides()).copied().unwrap_or(cell);
-            let cell = match algebra.is_pole(&of) {
+            let is_infinite = |cell: &Cell| cell.known().is_some_and(f64::is_infinite);
+            let is_pole =
+                algebra.is_pole(&of) || algebra.decides() && op == Reduce::Prod && of.iter().any(is_infinite);
+            let cell = match is_pole {
                 true => algebra.made_of_pole(words(text("reduce"), [op as u64]), &of),
                 false => cell,
             };
@@ -1780,7 +1826,8 @@ impl Domain for Fingerprints {
             let cell = self.settled(&mut algebra, sum, number, &of, true);
             let none = of.iter().find(|cell| cell.is_never_a_number());
             let cell = none.filter(|_| algebra.decides()).copied().unwrap_or(cell);
-            let cell = match algebra.is_pole(&of) {
+            let is_infinite = |cell: &Cell| cell.known().is_some_and(f64::is_infinite);
+            let cell = match algebra.is_pole(&of) || algebra.decides() && of.iter().any(is_infinite) {
                 true => algebra.made_of_pole(text("matrix product"), &of),
                 false => cell,
             };
