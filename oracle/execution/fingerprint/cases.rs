@@ -295,11 +295,16 @@ impl Algebra<'_> {
 
     /// The sign of a value; unless it `is_compared`, either one where it is 0.
     pub(super) fn sign_by_case(&mut self, of: Cell, is_compared: bool, is_of_bits: bool) -> Ordering {
+        self.sign_within(of, is_compared, is_of_bits, DEPTH)
+    }
+
+    fn sign_within(&mut self, of: Cell, is_compared: bool, is_of_bits: bool, depth: usize) -> Ordering {
         if of.u == 0 && of.v == 0 {
             return Ordering::Equal;
         }
         if let Some(known) = of.known() {
-            return known.total_cmp(&0.0);
+            let order = if known == 0.0 && is_compared { Some(Ordering::Equal) } else { None };
+            return order.unwrap_or_else(|| known.total_cmp(&0.0));
         }
         match () {
             _ if of.low >= 0.0 && (of.is_not_zero || of.low > 0.0 || !is_compared) => {
@@ -315,8 +320,8 @@ impl Algebra<'_> {
             let [a, b] = self.table.sums.get(&cell.key())?.1;
             Some((self.add(a, b), is_turned))
         });
-        if let Some((sum, is_turned)) = sum {
-            let sign = self.sign_by_case(sum, is_compared, is_of_bits);
+        if let Some((sum, is_turned)) = sum.filter(|_| depth > 0) {
+            let sign = self.sign_within(sum, is_compared, is_of_bits, depth.saturating_sub(1));
             return if is_turned { sign.reverse() } else { sign };
         }
         if !self.are_bits && self.asked_before(About::Sign, of).is_none() {
@@ -324,9 +329,10 @@ impl Algebra<'_> {
             let both = [of, self.neg(of)];
             let cases = self.table.cases.as_ref();
             let made = both.iter().find_map(|cell| cases?.products.get(&cell.key()).map(is_factor));
-            if let Some((is_own, [a, b])) = made {
+            if let Some((is_own, [a, b])) = made.filter(|_| depth > 0) {
                 // Real numbers are 0 where a factor is, and have the signs of both elsewhere.
-                let signs = [a, b].map(|factor| self.sign_by_case(factor, is_compared, false) as i32);
+                let signs =
+                    [a, b].map(|factor| self.sign_within(factor, is_compared, false, depth - 1) as i32);
                 let sign = (signs[0] * signs[1]).cmp(&0);
                 return if is_own { sign } else { sign.reverse() };
             }

@@ -1623,7 +1623,7 @@ impl Domain for Fingerprints {
             algebra.note_partial(&cell, &of_element, is_total || is_real && is_of_positive);
             // One that is drawn is undefined where its number is none.
             let is_drawn = !is_computed && !is_total && !matches!(function, Pointwise::Opaque(..));
-            let is_seen = is_drawn && self.laws.reals && rounds(out) && !algebra.decides();
+            let is_seen = is_drawn && self.laws.recognises() && rounds(out) && !algebra.decides();
             let are_finite = of_element.iter().all(|cell| !cell.is_lost && cell.number.is_finite());
             let is_undefined = is_seen && number.is_nan() && are_finite;
             if is_seen && !cell.is_constant {
