@@ -565,47 +565,44 @@ impl<'g> Both<'g> {
     }
 
     /// Calls of which nothing else is known, such as draws, launches and writes that nobody reads: in list order, where
-    /// as many of a kind and of a record are left on both sides.
+    /// as many that look alike are left on both sides.
     fn rest_in_order(&self, twins: &mut Twins, of_before: &[u64], of_after: &[Option<u64>]) {
-        let record = |graph: &'g Graph, id: NodeId| {
-            graph.tensor_of(id).map(|tensor| (tensor.dtype, graph.sizes(tensor.shape)))
-        };
-        // A wait is known by what it waits for.
-        let is_call = |graph: &Graph, id: NodeId| {
-            graph.node(id).op == Op::Call
-                && by_target(graph.target(id)).is_none_or(|info| info.kind != Kind::Wait)
+        // What a result is recorded as, and what a launch packs: a bucket of one tensor and of others without elements looks
+        // like the launch of the first. A wait is known by what it waits for.
+        let looks = |graph: &'g Graph, references: &References, mut id: NodeId| {
+            let kind = |id: NodeId| by_target(graph.target(id)).map(|info| info.kind);
+            let record = graph.tensor_of(id).map(|tensor| (tensor.dtype, graph.sizes(tensor.shape)));
+            if graph.node(id).op != Op::Call || kind(id) == Some(Kind::Wait) {
+                return None;
+            }
+            let is_launch = matches!(kind(id), Some(Kind::Collective(_)));
+            while is_launch
+                && let [only] = references.of(id)
+                && *only < id
+                && kind(*only) != Some(Kind::Wait)
+                && !references.of(*only).is_empty()
+            {
+                id = *only;
+            }
+            Some((record, if is_launch { references.of(id).len() } else { 0 }))
         };
         let mut left: BTreeMap<_, (Vec<NodeId>, Vec<NodeId>)> = BTreeMap::new();
-        for old in self.before.ids().filter(|&id| twins.after_of(id).is_none() && is_call(self.before, id)) {
-            left.entry((of_before[old.index()], record(self.before, old))).or_default().0.push(old);
+        for old in self.before.ids().filter(|&id| twins.after_of(id).is_none()) {
+            if let Some(look) = looks(self.before, &self.old, old) {
+                left.entry((of_before[old.index()], look)).or_default().0.push(old);
+            }
         }
-        for new in self.after.ids().filter(|&id| twins.before_of(id).is_none() && is_call(self.after, id)) {
-            if let Some(kind) = of_after[new.index()] {
-                left.entry((kind, record(self.after, new))).or_default().1.push(new);
+        for new in self.after.ids().filter(|&id| twins.before_of(id).is_none()) {
+            if let Some(key) = of_after[new.index()].zip(looks(self.after, &self.new, new)) {
+                left.entry(key).or_default().1.push(new);
             }
         }
         let as_many = left.into_values().filter(|(olds, news)| olds.len() == news.len());
         let mut pairs: Vec<(NodeId, NodeId)> =
             as_many.flat_map(|(olds, news)| news.into_iter().zip(olds)).collect();
         pairs.sort_unstable();
-        // A bucket of one tensor and of others without elements looks like the launch of the first, but packs more.
-        let kind = |graph: &Graph, id: NodeId| by_target(graph.target(id)).map(|info| info.kind);
-        let packs = |graph: &Graph, references: &References, mut id: NodeId| {
-            while let [only] = references.of(id)
-                && *only < id
-                && kind(graph, *only) != Some(Kind::Wait)
-                && !references.of(*only).is_empty()
-            {
-                id = *only;
-            }
-            references.of(id).len()
-        };
-        let is_launch = |id: NodeId| matches!(kind(self.after, id), Some(Kind::Collective(_)));
-        let packs_as_much = |old: NodeId, new: NodeId| {
-            packs(self.after, &self.new, new) <= packs(self.before, &self.old, old)
-        };
         for (new, old) in pairs {
-            if self.fits(twins, old, new) && (!is_launch(new) || packs_as_much(old, new)) {
+            if self.fits(twins, old, new) {
                 twins.pair(old, new);
             }
         }

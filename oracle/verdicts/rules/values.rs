@@ -249,14 +249,6 @@ impl ValueEvidence {
             let mut parted = found.parted(first, &of_all);
             let mut results = found.results;
             let is_different = |(_, result): &(_, ValueResult)| matches!(result, ValueResult::Different(_));
-            if !evaluators.agree
-                && results.iter().any(is_different)
-                && executed::agree_by_definitions(first, limit)
-            {
-                let why = "values that no kernel computes differ, and by the definitions of these calls nothing does";
-                results.iter_mut().for_each(|(_, result)| result.excuse_values(Code::Rounding.because(why)));
-                parted = Vec::new();
-            }
             let of_others = others.iter().find_map(|other| other.values.taken_for_equal.clone());
             let taken_for_equal = first.values.taken_for_equal.clone().or(of_others);
             if let Some(excuse) = &taken_for_equal {
