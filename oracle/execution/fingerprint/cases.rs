@@ -79,8 +79,8 @@ fn apart(mut groups: Path) -> Path {
     groups.dedup();
     let mut found: Path = Vec::with_capacity(groups.len());
     for mut group in groups {
-        let shares = |other: &mut Vec<Answer>| other.iter().any(|answer| group.contains(answer));
-        let (joined, others): (Path, Path) = found.into_iter().partition(|other| shares(&mut other.clone()));
+        let shares = |other: &Vec<Answer>| other.iter().any(|answer| group.contains(answer));
+        let (joined, others): (Path, Path) = found.into_iter().partition(shares);
         found = others;
         joined.into_iter().for_each(|other| group.extend(other));
         group.sort_unstable();

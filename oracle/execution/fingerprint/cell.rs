@@ -292,6 +292,9 @@ impl Table {
         (kept.low, kept.high) = (kept.low.max(cell.low), kept.high.min(cell.high));
         kept.is_not_zero |= cell.is_not_zero;
         kept.is_constant |= cell.is_constant;
+        if kept.is_constant && kept.low == kept.high {
+            kept.number = kept.low;
+        }
         key
     }
 
@@ -377,9 +380,11 @@ impl Algebra<'_> {
     pub(super) fn integer(&self, n: i128) -> Cell {
         let in_field = |modulus: u64| n.rem_euclid(i128::from(modulus)) as u64;
         let bound = n as f64;
+        // Between two doubles, if it is large.
+        let is_large = bound.abs() >= 2f64.powi(53);
         Cell {
-            low: bound,
-            high: bound,
+            low: if is_large { bound.next_down() } else { bound },
+            high: if is_large { bound.next_up() } else { bound },
             is_not_zero: n != 0,
             is_constant: true,
             number: bound,
