@@ -1265,6 +1265,11 @@ impl Algebra<'_> {
         if yes.is(&no) {
             return yes;
         }
+        // What is infinite or no number is what is chosen, and not all that may be.
+        let [yes, no] = [yes, no].map(|cell| match cell.infinity().is_some() || cell.is_never_a_number() {
+            true => Cell { number: 0.0, is_constant: false, ..cell },
+            false => cell,
+        });
         let difference = self.mul(condition, self.add(yes, self.neg(no)));
         Cell {
             low: yes.low.min(no.low),

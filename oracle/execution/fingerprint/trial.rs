@@ -1113,6 +1113,43 @@ mod tests {
                 "r = aten.atan.default(x) : f32[3,4]",
                 true,
             ),
+            // What is masked with an infinity.
+            (
+                Exact,
+                "k = full([3, 4], -inf) : f32[3,4]; r = where(a, x, k)",
+                "k = full([3, 4], -inf) : f32[3,4]; r = where(b, y, k)",
+                false,
+            ),
+            (
+                Contraction,
+                "k = full([3, 4], -inf) : f32[3,4]; r = where(a, x, k)",
+                "k = full([3, 4], -inf) : f32[3,4]; r = where(b, y, k)",
+                false,
+            ),
+            (
+                Exact,
+                "k = full([3, 4], nan) : f32[3,4]; r = where(a, x, k)",
+                "k = full([3, 4], nan) : f32[3,4]; r = where(b, y, k)",
+                false,
+            ),
+            (
+                Contraction,
+                "k = full([3, 4], -inf) : f32[3,4]; w = where(a, x, k); e = exp(w); r = sum(e, [1])",
+                "e = exp(x); z0 = full([], 0.0) : f32[]; w = where(a, e, z0); r = sum(w, [1])",
+                true,
+            ),
+            (
+                Contraction,
+                "k = full([3, 4], -inf) : f32[3,4]; w = where(a, x, k); e = exp(w); r = sum(e, [1])",
+                "e = exp(x); z0 = full([], 0.0) : f32[]; w = where(b, e, z0); r = sum(w, [1])",
+                false,
+            ),
+            (
+                Contraction,
+                "k = full([3, 4], -inf) : f32[3,4]; w = where(a, x, k); m = amax(w, [1], True); s = sub(w, m); e = exp(s); t = sum(e, [1], True); r = div(e, t)",
+                "k = full([3, 4], -inf) : f32[3,4]; n = logical_not(a); w = where(n, k, x); m = amax(w, [1], True); s = sub(w, m); e = exp(s); t = sum(e, [1], True); q = reciprocal(t); r = mul(e, q)",
+                true,
+            ),
             // Three values of which two pairs are equal, where the third pair is not compared.
             (
                 Exact,
