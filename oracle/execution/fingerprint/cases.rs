@@ -834,7 +834,7 @@ fn range(sign: i32, is_whole: bool) -> (f64, f64) {
 }
 
 /// Cases of one element at most.
-const MOST_CASES: usize = 256;
+const MOST_CASES: usize = 96;
 
 /// What a run says of an element, or of all.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

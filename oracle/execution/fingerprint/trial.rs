@@ -32,10 +32,10 @@ const MANY_ELEMENTS: usize = 1 << 12;
 const CASE_POINTS: usize = 2;
 
 /// Cells that are computed for the cases of one point, at most.
-const MOST_CASE_CELLS: usize = 1 << 18;
+const MOST_CASE_CELLS: usize = 1 << 16;
 
 /// Runs with other answers at one point, at most.
-const MOST_CASE_RUNS: usize = 512;
+const MOST_CASE_RUNS: usize = 256;
 
 /// Runs in the dtypes of the graphs.
 const OWN_RUNS: u32 = 4;
