@@ -400,7 +400,8 @@ impl Algebra<'_> {
         }
         let is_of_bits = [a, b].iter().any(|cell| cell.known().is_some_and(|x| x != 0.0));
         let apart = self.minus(a, b);
-        if let Some(cases) = &mut self.table.cases {
+        let is_new = self.table.get(apart.key()).is_none();
+        if let Some(cases) = self.table.cases.as_mut().filter(|_| is_new) {
             cases.made_of.entry(apart.key()).or_insert_with(|| (vec![a, b], false));
         }
         self.sign_by_case(apart, is_compared, is_of_bits)

@@ -1588,6 +1588,13 @@ impl Domain for Fingerprints {
                 true => Some(of_pole(&mut algebra)),
                 false => pulled.or(selected).or_else(|| law(&mut algebra, &of_element)),
             };
+            // 0 times what may be undefined is not 0, and neither is that less itself; but for inputs that are 0 at this point.
+            let is_zero = |cell: &Cell| cell.u == 0 && cell.v == 0;
+            let may_be_undefined = ring
+                && self.laws.recognises()
+                && of_element.iter().any(|cell| algebra.is_partial(cell))
+                && !of_element.iter().any(|cell| is_zero(cell) && !cell.is_constant);
+            let computed = computed.filter(|cell| !(may_be_undefined && is_zero(cell)));
             let is_computed = computed.is_some();
             let cell = computed.unwrap_or_else(|| drawn(&mut algebra, &of_element));
             let cell = match is_choice {
@@ -1596,7 +1603,10 @@ impl Domain for Fingerprints {
             };
             // The roots and logarithms of what is negative are no numbers, in bits too. Of another function that is drawn it
             // is asked.
-            let is_real = algebra.decides() && !self.laws.nans && rounds(out) && !cell.is_constant;
+            // Of numbers it gives a number, if it has a kernel.
+            let has_kernel = !matches!(function, Pointwise::Opaque(..));
+            let is_known = has_kernel && cell.is_constant;
+            let is_real = algebra.decides() && !self.laws.nans && rounds(out) && !is_known;
             let is_of_positive = matches!(
                 function,
                 Pointwise::Unary(Unary::Log | Unary::Log2 | Unary::Sqrt | Unary::Rsqrt, _)
@@ -1622,7 +1632,7 @@ impl Domain for Fingerprints {
             };
             algebra.note_partial(&cell, &of_element, is_total || is_real && is_of_positive);
             // One that is drawn is undefined where its number is none.
-            let is_drawn = !is_computed && !is_total && !matches!(function, Pointwise::Opaque(..));
+            let is_drawn = !is_computed && !is_total && has_kernel;
             let is_seen = is_drawn && self.laws.recognises() && rounds(out) && !algebra.decides();
             let are_finite = of_element.iter().all(|cell| !cell.is_lost && cell.number.is_finite());
             let is_undefined = is_seen && number.is_nan() && are_finite;

@@ -1113,6 +1113,12 @@ mod tests {
                 "r = aten.atan.default(x) : f32[3,4]",
                 true,
             ),
+            (
+                Contraction,
+                "d = sub(x, y); m = abs(d); l = aten.lgamma.default(m) : f32[3,4]; p = mul(l, 0.0); c = eq(x, y); r = where(c, p, z)",
+                "c = eq(x, y); z0 = full([], 0.0) : f32[]; r = where(c, z0, z)",
+                false,
+            ),
             // What is masked with an infinity.
             (
                 Exact,
