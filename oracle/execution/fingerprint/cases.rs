@@ -96,8 +96,9 @@ const GREATER: u8 = 1;
 const EQUAL: u8 = 2;
 const YES: u8 = 1;
 
-/// The same as [`LESS`] and [`GREATER`], and not 0.
+/// More than [`LESS`] and [`GREATER`] by so much: the same, and not 0.
 const STRICTLY: u8 = 3;
+const STRICTLY_GREATER: u8 = STRICTLY + GREATER;
 
 /// A product, or a quotient.
 #[derive(Clone, Copy, Debug)]
@@ -210,6 +211,11 @@ impl Cases {
         self.of.get(&key).map_or(key, |(own, _)| *own)
     }
 
+    /// Whether any of some elements depends on answers.
+    fn are_asked(&self, cells: &[u64]) -> bool {
+        cells.iter().any(|key| self.of.contains_key(key))
+    }
+
     /// The signs that a value may have by an answer. Where it makes no difference that it is 0, a zero is among those of its
     /// sign bit; real numbers and integers have one zero.
     fn signs(&self, question: usize, outcome: u8) -> &'static [Sign] {
@@ -222,7 +228,7 @@ impl Cases {
             (GREATER, false, false) => &[(1, 1), (0, 1)],
             (GREATER, false, true) => &[(1, 1), (0, -1), (0, 1)],
             (STRICTLY, ..) => &[(-1, -1)],
-            (4, ..) => &[(1, 1)],
+            (STRICTLY_GREATER, ..) => &[(1, 1)],
             _ => &[(0, -1), (0, 1)],
         }
     }
@@ -299,7 +305,7 @@ impl Algebra<'_> {
     }
 
     fn sign_within(&mut self, of: Cell, is_compared: bool, is_of_bits: bool, depth: usize) -> Ordering {
-        if of.u == 0 && of.v == 0 {
+        if of.vanishes() {
             return Ordering::Equal;
         }
         if let Some(known) = of.known() {
@@ -501,8 +507,7 @@ impl Algebra<'_> {
             // It is this less what remains, or what remains less this.
             both(leaf).into_iter().find_map(|rest| {
                 let value = self.neg(rest);
-                let is_zero = value.u == 0 && value.v == 0;
-                let number = if is_zero { Some(0.0) } else { self.ratio(value, one) };
+                let number = if value.vanishes() { Some(0.0) } else { self.ratio(value, one) };
                 let Some(number) = number else {
                     let is_value = |leaf: &Cell| leaf.is(&value) || leaf.is(&self.neg(value));
                     let is_input = !tells_zeros && cases.leaves.iter().any(is_value);
@@ -533,6 +538,17 @@ impl Algebra<'_> {
         let cell = self.unordered(text("times a pole"), of);
         self.table.poles.insert(cell.key());
         Cell { is_lost: true, is_constant: false, ..cell }
+    }
+
+    /// What comes of operands of which one is made of a quotient by 0, or is no number. `by_infinities`: or is an infinity.
+    pub(super) fn undefined(&mut self, what: u64, of: &[Cell], by_infinities: bool) -> Option<Cell> {
+        if !self.decides() {
+            return None;
+        }
+        if self.is_pole(of) || by_infinities && of.iter().any(Cell::is_infinite) {
+            return Some(self.made_of_pole(what, of));
+        }
+        of.iter().find(|cell| cell.is_never_a_number()).copied()
     }
 
     /// Notes a product.
@@ -1015,7 +1031,7 @@ impl Remembered {
         let Some(cases) = &table.cases else { return false };
         let is_asked = |operand: &&Operand| match operand {
             Operand::Number(_) => false,
-            Operand::Cells(cells) => cells.iter().any(|key| cases.of.contains_key(key)),
+            Operand::Cells(cells) => cases.are_asked(cells),
         };
         match function {
             Pointwise::Opaque(..) => true,
@@ -1048,10 +1064,20 @@ impl Remembered {
     fn forgets(&self, cells: &[u64]) -> bool {
         let mut table = self.0.table();
         let Some(cases) = &mut table.cases else { return false };
-        let forgets = cells.iter().any(|key| cases.of.contains_key(key));
+        let forgets = cases.are_asked(cells);
         cases.is_open |= forgets;
         forgets
     }
+}
+
+/// Operands with other cells.
+pub(super) fn with_cells<'c>(operands: &[Operand], cells: &[&'c [u64]]) -> Vec<Operand<'c>> {
+    let mut cells = cells.iter();
+    let of = |operand: &Operand| match operand {
+        Operand::Number(number) => Operand::Number(*number),
+        Operand::Cells(_) => Operand::Cells(cells.next().copied().unwrap_or_default()),
+    };
+    operands.iter().map(of).collect()
 }
 
 /// Element i of an operand.
@@ -1135,21 +1161,12 @@ impl Domain for Remembered {
         if !self.is_on() {
             return self.0.pointwise(function, dtype, operands, count);
         }
-        let cells: Vec<Vec<u64>> = operands
-            .iter()
-            .map(|operand| match operand {
-                Operand::Number(_) => Vec::new(),
-                Operand::Cells(cells) => self.own(cells),
-            })
-            .collect();
-        let own: Vec<Operand> = operands
-            .iter()
-            .zip(&cells)
-            .map(|(operand, cells)| match operand {
-                Operand::Number(number) => Operand::Number(*number),
-                Operand::Cells(_) => Operand::Cells(cells),
-            })
-            .collect();
+        let cells = |operand: &Operand| match operand {
+            Operand::Number(_) => None,
+            Operand::Cells(cells) => Some(self.own(cells)),
+        };
+        let cells: Vec<Vec<u64>> = operands.iter().filter_map(cells).collect();
+        let own = with_cells(operands, &cells.iter().map(Vec::as_slice).collect::<Vec<_>>());
         let results = self.0.pointwise(function, dtype, &own, count)?;
         let holds = |i: usize| Some(self.0.table().get(element(cells.first()?, i)?)?.known()? != 0.0);
         let chosen: Vec<Option<bool>> = match function {
@@ -1210,10 +1227,7 @@ impl Domain for Remembered {
         let own = self.own(bias);
         let of_own = addend.map(|addend| Addend { bias: &own, ..addend });
         let products = self.0.matmul(size, dtype, &self.own(a), &self.own(b), of_own, out)?;
-        let are_asked = |cells: &[u64]| {
-            let table = self.0.table();
-            table.cases.as_ref().is_some_and(|cases| cells.iter().any(|key| cases.of.contains_key(key)))
-        };
+        let are_asked = |cells| self.0.table().cases.as_ref().is_some_and(|cases| cases.are_asked(cells));
         let are_parts = (!are_asked(a) || !are_asked(b)) && !self.0.laws.are_bits();
         Ok(self.with_answers(products, are_parts, |at, add| {
             let (p, i, j) = (at / (m * n), at / n.max(1) % m.max(1), at % n.max(1));

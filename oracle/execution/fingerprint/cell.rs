@@ -241,6 +241,16 @@ impl Cell {
         is_known.then_some(self.low).or_else(|| self.known_integer().map(|n| n as f64))
     }
 
+    /// Whether it is 0 in both fields.
+    pub(super) fn vanishes(&self) -> bool {
+        self.u == 0 && self.v == 0
+    }
+
+    /// Whether it is known to be an infinity.
+    pub(super) fn is_infinite(&self) -> bool {
+        self.known().is_some_and(f64::is_infinite)
+    }
+
     pub(super) fn is_positive(&self) -> bool {
         self.low > 0.0 || self.low == 0.0 && self.is_not_zero
     }

@@ -1568,12 +1568,11 @@ impl Domain for Fingerprints {
                 selected
             });
             // What a quotient by 0 is is not known, nor what is made of it.
-            let is_infinite = |cell: &Cell| cell.known().is_some_and(f64::is_infinite);
             let is_pole = match function {
                 Pointwise::Where => false,
                 // An infinity that a number is not known to be multiplied with is one of either sign, or none.
                 Pointwise::Binary(Binary::Mul | Binary::Div, ..)
-                    if algebra.decides() && of_element.iter().any(is_infinite) =>
+                    if algebra.decides() && of_element.iter().any(Cell::is_infinite) =>
                 {
                     of_element.iter().any(|cell| cell.known().is_none_or(|x| x == 0.0))
                 }
@@ -1589,12 +1588,11 @@ impl Domain for Fingerprints {
                 false => pulled.or(selected).or_else(|| law(&mut algebra, &of_element)),
             };
             // 0 times what may be undefined is not 0, and neither is that less itself; but for inputs that are 0 at this point.
-            let is_zero = |cell: &Cell| cell.u == 0 && cell.v == 0;
             let may_be_undefined = ring
                 && self.laws.recognises()
                 && of_element.iter().any(|cell| algebra.is_partial(cell))
-                && !of_element.iter().any(|cell| is_zero(cell) && !cell.is_constant);
-            let computed = computed.filter(|cell| !(may_be_undefined && is_zero(cell)));
+                && !of_element.iter().any(|cell| cell.vanishes() && !cell.is_constant);
+            let computed = computed.filter(|cell| !(may_be_undefined && cell.vanishes()));
             let is_computed = computed.is_some();
             let cell = computed.unwrap_or_else(|| drawn(&mut algebra, &of_element));
             let cell = match is_choice {
@@ -1602,8 +1600,7 @@ impl Domain for Fingerprints {
                 false => self.settled(&mut algebra, cell, number, &of_element, ring),
             };
             // The roots and logarithms of what is negative are no numbers, in bits too. Of another function that is drawn it
-            // is asked.
-            // Of numbers it gives a number, if it has a kernel.
+            // is asked, unless it has a kernel and is given numbers.
             let has_kernel = !matches!(function, Pointwise::Opaque(..));
             let is_known = has_kernel && cell.is_constant;
             let is_real = algebra.decides() && !self.laws.nans && rounds(out) && !is_known;
@@ -1708,15 +1705,8 @@ impl Domain for Fingerprints {
             let number =
                 number.ok().and_then(|cells| cells.first().map(|&cell| number_of(cell, wide(dtype))));
             let cell = self.folded(&mut algebra, op, dtype, &of, number.unwrap_or(f64::NAN));
-            let none = of.iter().find(|cell| cell.is_never_a_number());
-            let cell = none.filter(|_| algebra.decides()).copied().unwrap_or(cell);
-            let is_infinite = |cell: &Cell| cell.known().is_some_and(f64::is_infinite);
-            let is_pole =
-                algebra.is_pole(&of) || algebra.decides() && op == Reduce::Prod && of.iter().any(is_infinite);
-            let cell = match is_pole {
-                true => algebra.made_of_pole(words(text("reduce"), [op as u64]), &of),
-                false => cell,
-            };
+            let what = words(text("reduce"), [op as u64]);
+            let cell = algebra.undefined(what, &of, op == Reduce::Prod).unwrap_or(cell);
             let is_sum = op == Reduce::Sum && dtype.class() == DtypeClass::Int;
             if is_sum && bits::holds(dtype, &cell) && of.iter().all(|cell| algebra.is_condition(cell)) {
                 algebra.table.counts.insert(cell.key(), of.clone());
@@ -1762,11 +1752,10 @@ impl Domain for Fingerprints {
                 true => algebra.opaque(mix(text("running sum"), dtype as u64), &[last, next]),
                 false => algebra.add(last, next),
             };
-            let none = [last, next].into_iter().find(|cell| algebra.decides() && cell.is_never_a_number());
-            let is_pole = algebra.is_pole(&[last, next]);
-            let pole = is_pole.then(|| algebra.made_of_pole(text("running sum"), &[last, next]));
-            last = none.or(pole).unwrap_or_else(|| {
-                let of = [last, next];
+            let of = [last, next];
+            let none = of.into_iter().find(|cell| algebra.decides() && cell.is_never_a_number());
+            let undefined = none.or_else(|| algebra.undefined(text("running sum"), &of, false));
+            last = undefined.unwrap_or_else(|| {
                 let sum = self.settled(&mut algebra, sum, number_of(number, wide(dtype)), &of, true);
                 algebra.note_partial(&sum, &of, true);
                 sum
@@ -1834,13 +1823,7 @@ impl Domain for Fingerprints {
                 sum = algebra.opaque(words(what, [dtype as u64, out as u64, k as u64]), &of);
             }
             let cell = self.settled(&mut algebra, sum, number, &of, true);
-            let none = of.iter().find(|cell| cell.is_never_a_number());
-            let cell = none.filter(|_| algebra.decides()).copied().unwrap_or(cell);
-            let is_infinite = |cell: &Cell| cell.known().is_some_and(f64::is_infinite);
-            let cell = match algebra.is_pole(&of) || algebra.decides() && of.iter().any(is_infinite) {
-                true => algebra.made_of_pole(text("matrix product"), &of),
-                false => cell,
-            };
+            let cell = algebra.undefined(text("matrix product"), &of, true).unwrap_or(cell);
             algebra.note_partial(&cell, &of, true);
             let cell = if dtype.class() == DtypeClass::Int { in_range(cell, dtype) } else { cell };
             let key = algebra.table.keep(cell);

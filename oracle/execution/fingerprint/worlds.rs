@@ -17,7 +17,7 @@ use super::super::domain::{
 };
 use super::super::hash::mix;
 use super::super::number::Number;
-use super::cases::Remembered;
+use super::cases::{Remembered, with_cells};
 use super::cell::{Cell, Table};
 use super::{Fingerprints, Inputs, Laws, result, rounds};
 use crate::graph::{Dtype, NodeId};
@@ -148,16 +148,6 @@ impl Worlds {
         };
         own.into_iter().zip(bits).map(&mut join).collect()
     }
-}
-
-/// Operands with other cells.
-fn with_cells<'c>(operands: &[Operand], cells: &[&'c [u64]]) -> Vec<Operand<'c>> {
-    let mut cells = cells.iter();
-    let of = |operand: &Operand| match operand {
-        Operand::Number(number) => Operand::Number(*number),
-        Operand::Cells(_) => Operand::Cells(cells.next().copied().unwrap_or_default()),
-    };
-    operands.iter().map(of).collect()
 }
 
 impl Domain for Worlds {
