@@ -1904,14 +1904,15 @@ impl Domain for Fingerprints {
         _what: &str,
     ) -> Outcome<Vec<u64>> {
         let table = &mut *self.table();
-        let algebra = self.algebra(table);
-        let drawn = |i: u64| Cell {
-            is_lost: true,
-            number: f64::NAN,
-            ..algebra.drawn(words(text("call"), [key, output, i]))
+        let mut algebra = self.algebra(table);
+        // Of a function that nothing is known of, an infinity and no number are not ruled out either.
+        let is_total = dtype.class() < DtypeClass::Float;
+        let mut drawn = |i: u64| {
+            let cell = algebra.drawn(words(text("call"), [key, output, i]));
+            algebra.note_partial(&cell, &[], is_total);
+            self.held(algebra.table, Cell { is_lost: true, number: f64::NAN, ..cell }, dtype)
         };
-        let drawn: Vec<Cell> = (0..count as u64).map(drawn).collect();
-        Ok(drawn.into_iter().map(|cell| self.held(algebra.table, cell, dtype)).collect())
+        Ok((0..count as u64).map(&mut drawn).collect())
     }
 
     fn interprets_everything(&self) -> bool {
