@@ -256,7 +256,7 @@ impl<'a> Pair<'a> {
     pub fn search(&self, answers: &mut Answers, question: Question) {
         let random = (1..TRIALS).map(|trial| (trial, None));
         let marked = self.marked_trials().map(|(trial, marks)| (trial, Some(marks)));
-        let special = std::iter::once((TRIALS, Some(SPECIAL.to_vec())));
+        let special = self.marked_trials().map(|(trial, _)| (trial, Some(SPECIAL.to_vec())));
         for (trial, marks) in random.chain(marked).chain(special) {
             let is_random = marks.is_none();
             let options = Options { marks: marks.unwrap_or_default(), ..self.options.clone() };

@@ -13,11 +13,11 @@
 //! # What it does not do
 //!
 //! Strides and offsets say how elements lie, not what they are, and recorded integers are hints: these make no call
-//! opaque. Waits stay what they are.
+//! opaque. A wait still waits, and gives what it waits for: what is recorded of it is a function of that, behind it.
 
-use crate::graph::{Graph, NodeId, Op};
+use crate::graph::{Editor, Graph, NodeId, Op, Value};
 use crate::ops::shape::{ShapeError, ShapeFault, check};
-use crate::ops::{Kind, Ops, uncomputed};
+use crate::ops::{Kind, Ops, by_target, uncomputed};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Why the values that are recorded of a call contradict its operator: another kind of thing, other sizes, another
@@ -65,8 +65,11 @@ pub fn make_opaque(before: &mut Graph, after: Vec<&mut Graph>) {
                 .get(id)
                 .is_some_and(|fault| same.contains(&(graph.target(*id).to_string(), fault.as_str())))
         };
-        let ids: Vec<NodeId> = graph.ids().filter(is_same).collect();
-        leave_uncomputed(graph, &ids, "opaque");
+        let ops = Ops::of(graph);
+        let (waits, calls): (Vec<NodeId>, Vec<NodeId>) =
+            graph.ids().filter(is_same).partition(|&id| ops.get(graph, id).kind == Kind::Wait);
+        leave_uncomputed(graph, &calls, "opaque");
+        give_what_is_recorded(graph, &waits);
     }
 }
 
@@ -80,10 +83,33 @@ fn contradicted(graph: &Graph) -> FxHashMap<NodeId, String> {
     let fault = |id: NodeId| {
         let info = ops.call(graph, id)?;
         let stays = info.schema.is_none()
-            || matches!(info.kind, Kind::Wait | Kind::GetItem | Kind::Unknown | Kind::Sync(_));
+            || matches!(info.kind, Kind::GetItem | Kind::Unknown | Kind::Sync(_));
         if stays { None } else { Some((id, contradiction(graph, &ops, id)?.to_string())) }
     };
     graph.ids().filter_map(fault).collect()
+}
+
+/// Leaves waits with what they wait for, and puts a call of an operator that is not computed behind each, which gives what was
+/// recorded of it.
+fn give_what_is_recorded(graph: &mut Graph, waits: &[NodeId]) {
+    let Some((target, facts)) = by_target("aten.clone.default").and_then(|of| uncomputed(of, "opaque")) else {
+        return;
+    };
+    if waits.is_empty() {
+        return;
+    }
+    let mut editor = Editor::from_owned(std::mem::take(graph));
+    for &wait in waits {
+        let Some(&launch) = editor.graph().inputs(wait).first() else { continue };
+        let given = editor.graph().node(launch).out;
+        let recorded = std::mem::replace(&mut editor.graph_mut().node_mut(wait).out, given);
+        let users = editor.users(wait).to_vec();
+        let base = format!("{}_recorded", editor.graph().name(wait));
+        let own = editor.insert_before(editor.next(wait), &base, &target, &[Value::Node(wait)], &[], recorded);
+        users.into_iter().for_each(|user| editor.replace_input(user, wait, own));
+    }
+    *graph = editor.finish();
+    graph.facts.push((target, facts));
 }
 
 /// Makes calls those of operators that are not computed, called by their names and `mark`.
@@ -142,6 +168,23 @@ mod tests {
         let plain = ["aten.mul.Scalar"];
         assert_eq!(targets(graph(texts[0]), graph(texts[1])), [plain, plain]);
         assert_eq!(targets(graph(texts[1]), graph(texts[0])), [plain, plain]);
+    }
+
+    #[test]
+    fn what_is_recorded_of_a_wait_is_given_behind_it() {
+        let graph = || {
+            let text = "world 2 ranks, groups dp = [0 1]\nx = input : f32[4]\ng = all_gather(x, dp) : f32[8]\n\
+                        w = wait(g) : f64[2]\ny = relu(w) : f64[2]\noutput y\n";
+            parse(text.as_bytes()).unwrap().graph
+        };
+        let (mut before, mut after) = (graph(), graph());
+        make_opaque(&mut before, vec![&mut after]);
+        for graph in [before, after] {
+            let ops = Ops::of(&graph);
+            assert!(graph.ids().all(|id| contradiction(&graph, &ops, id).is_none()));
+            let reads = |id: &str| graph.name(graph.inputs(graph.find(id).unwrap())[0]).to_string();
+            assert_eq!([reads("y"), reads("w_recorded")], ["w_recorded", "w"]);
+        }
     }
 
     #[test]

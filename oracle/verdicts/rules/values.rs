@@ -392,7 +392,11 @@ impl Evidence<'_> {
         {
             let is_known = reserved.is_none() && found.alike == Alike::Same;
             if is_known || is_denied {
-                let excuse = Code::Rounding.because("values are the same but for signs of zeros");
+                let why = match &found.alike {
+                    Alike::Open(why) => format!("values differ, perhaps in signs of zeros alone: {why}"),
+                    _ => "values are the same but for signs of zeros".to_string(),
+                };
+                let excuse = Code::Rounding.because(why);
                 self.values.excuse(&excuse);
                 if is_known {
                     let words = format!("the same but for signs of zeros, at {} points", found.points);
