@@ -539,6 +539,7 @@ impl Check {
     ) -> Result<(String, serde_json::Value), CouldNotRun> {
         let bytes = files::plain(path, limits)?;
         files::with_snapshot(path, &bytes, limits, |measured| {
+            let measured = &measured;
             let (mut text, devices) = measured.beside(report);
             let (faults, name) = (measured.faults(), path.display());
             if faults > 0 {
@@ -546,8 +547,12 @@ impl Check {
                     "note: the snapshot has {faults} events that cannot be right: graph-oracle lifecycle {name} tells them\n"
                 );
             }
+            let devices_of = || measured.devices.iter().enumerate();
+            let failed = devices_of().flat_map(|(at, device)| {
+                device.out_of_memory.iter().map(move |&event| measured.ran_out_at(at, event))
+            });
             let notes: Vec<String> =
-                measured.devices.iter().flat_map(|device| device.notes.clone()).collect();
+                failed.chain(devices_of().flat_map(|(_, device)| device.notes.clone())).collect();
             notes.iter().for_each(|note| text += &format!("note: {note}\n"));
             Ok((text, serde_json::json!({ "devices": devices, "faults": faults, "notes": notes })))
         })

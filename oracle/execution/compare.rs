@@ -5,7 +5,7 @@
 
 use super::concrete::{is_same, show};
 use super::run::{Effect, FinalInput, Leaf, RankRun, Run, TensorValue};
-use crate::graph::{Dtype, Graph, NodeId, Op, Value};
+use crate::graph::{Dtype, Graph, NodeId, Value};
 use rustc_hash::FxHashMap;
 use std::fmt;
 
@@ -211,7 +211,7 @@ pub fn compare(before: &Run, after: &Run) -> Vec<Difference> {
             if !same {
                 let text = |effect: Option<&Effect>| {
                     effect.map(|e| match e.asserted {
-                        Some(number) => format!("{} of {number:?}", e.target),
+                        Some(number) => format!("{} of {number}", e.target),
                         None => format!("{} (arguments {:016x})", e.target, e.arguments),
                     })
                 };
@@ -240,7 +240,7 @@ fn sides(run: &Run, before: Option<&Leaf>, after: Option<&Leaf>) -> Option<Aspec
         // What Python takes for equal, `2` and `2.0`, is another number for who takes it.
         (Some(Leaf::Number(a)), Some(Leaf::Number(b))) => {
             let differs = a.key() != b.key() || std::mem::discriminant(a) != std::mem::discriminant(b);
-            let (before, after) = (format!("{a:?}"), format!("{b:?}"));
+            let (before, after) = (a.to_string(), b.to_string());
             differs.then_some(Aspect::Value { index: Vec::new(), before, after, count: 1 })
         }
         _ if before == after => None,
@@ -251,7 +251,7 @@ fn sides(run: &Run, before: Option<&Leaf>, after: Option<&Leaf>) -> Option<Aspec
 fn word(leaf: &Leaf) -> String {
     match leaf {
         Leaf::None => "None".to_string(),
-        Leaf::Number(number) => format!("{number:?}"),
+        Leaf::Number(number) => number.to_string(),
         Leaf::Object(key) => format!("object {key:016x}"),
         Leaf::Tensor(tensor) => format!("{}{:?}", tensor.dtype.short(), tensor.shape),
     }
@@ -304,10 +304,12 @@ pub struct Divergence {
 }
 
 /// The first node of `after`, in list order, that gives another value than the node of the same name and target in `before`
-/// does, on one rank; else the output, where that returns another. Both runs must have been traced.
+/// does, on one rank, or `hands` another one to whoever is not in the list: other ranks, or the caller. Both runs must have
+/// been traced.
 pub fn first_divergence(
     (before_graph, before): (&Graph, &RankRun),
     (after_graph, after): (&Graph, &RankRun),
+    hands: &dyn Fn(NodeId) -> bool,
 ) -> Option<Divergence> {
     after_graph.ids().find_map(|new| {
         let old = before_graph.find(after_graph.name(new))?;
@@ -316,27 +318,24 @@ pub fn first_divergence(
         // References of other numbers do not correspond by place.
         let pairs = was.iter().zip(is).filter(|_| was.len() == is.len());
         let read = pairs.enumerate().find_map(|(place, (was, is))| (was != is).then_some(place));
-        let parts = before.trace.get(old.index()) != after.trace.get(new.index())
-            || after_graph.node(new).op == Op::Output && read.is_some();
+        let parts =
+            before.trace.get(old.index()) != after.trace.get(new.index()) || read.is_some() && hands(new);
         (is_same_call && parts).then_some(Divergence { before: old, after: new, read })
     })
 }
 
-/// The node at a path of the output's nested lists.
+/// The node at a path of the output's nested lists. That of a single returned value begins inside it.
 pub fn output_node(graph: &Graph, path: &[u32]) -> Option<NodeId> {
-    let output = graph.output()?;
-    let mut values = graph.args(output);
-    let mut path = path.iter();
-    // The path of a single returned list begins inside it.
-    let mut at = path.next().map_or(0, |&i| i as usize);
-    loop {
-        match values.get(at).or_else(|| values.first())? {
-            Value::Node(node) => return Some(*node),
-            Value::List(span) => {
-                values = graph.values(*span);
-                at = path.next().map_or(at, |&i| i as usize);
-            }
-            _ => return None,
+    let (mut value, mut path) = match graph.args(graph.output()?) {
+        [only] => (*only, path),
+        several => {
+            let (&first, rest) = path.split_first()?;
+            (*several.get(first as usize)?, rest)
         }
+    };
+    while let Value::List(span) = value {
+        let (&at, rest) = path.split_first()?;
+        (value, path) = (*graph.values(span).get(at as usize)?, rest);
     }
+    if let Value::Node(node) = value { Some(node) } else { None }
 }

@@ -4,6 +4,7 @@ use super::domain::{Outcome, raise, refuse};
 use super::hash::mix;
 use crate::graph::{Dtype, DtypeClass};
 use crate::ops::Number as Op;
+use std::fmt;
 
 /// A Python number.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -18,6 +19,18 @@ pub enum Number {
     Complex(f64, f64),
     /// A number that the domain knows only as a term.
     Term(u64),
+}
+
+impl fmt::Display for Number {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Number::Bool(b) => write!(f, "{b}"),
+            Number::Int(n) => write!(f, "{n}"),
+            Number::Float(x) => write!(f, "{x:?}"),
+            Number::Complex(re, im) => write!(f, "{re:?}{im:+?}i"),
+            Number::Term(term) => write!(f, "term {term:016x}"),
+        }
+    }
 }
 
 impl Number {

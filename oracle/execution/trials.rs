@@ -43,7 +43,7 @@ use super::domain::Domain;
 use super::fingerprint::{Fingerprints, part};
 use super::program::{Action, Input, Program};
 use super::retyped::Retyped;
-use super::run::{Failure, Given, Leaf, Options, Run, TensorValue, inputs, run};
+use super::run::{Failure, Given, Leaf, Options, RankRun, Run, TensorValue, inputs, run};
 use super::smooth::views_by_record;
 use crate::graph::{Graph, NodeId, Op, Out, World};
 use crate::ops::{Kind, Ops};
@@ -174,17 +174,18 @@ impl Answers {
 
     /// What was executed and is equal.
     pub fn words(&self, run: &Run) -> String {
-        let first = run.ranks.first();
         let degenerate = match degenerate(run) {
             (bad, of) if self.trials == 1 && bad > 0 => {
                 format!("; {bad} of {of} hold numbers that are not finite, whose equality says nothing")
             }
             _ => String::new(),
         };
+        // Ranks with graphs of their own may have more than the first.
+        let most = |of: fn(&RankRun) -> usize| run.ranks.iter().map(of).max().unwrap_or(0);
         let equal = words::counts(&[
-            (first.map_or(0, |rank| rank.outputs.len()), "output"),
-            (first.map_or(0, |rank| rank.inputs.len()), "input"),
-            (first.map_or(0, |rank| rank.effects.len()), "effect"),
+            (most(|rank| rank.outputs.len()), "output"),
+            (most(|rank| rank.inputs.len()), "input"),
+            (most(|rank| rank.effects.len()), "effect"),
         ]);
         let trials = if self.trials > 1 { format!(" in {} trials", self.trials) } else { String::new() };
         format!(

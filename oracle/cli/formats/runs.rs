@@ -89,7 +89,7 @@ pub(in crate::cli) fn snapshot(measured: &Measured, path: &Path) -> Results {
 pub(in crate::cli) fn simulation(report: &Report, path: Option<&Path>) -> Results {
     let rule = "simulate/finishes";
     let told = |level: Level, words: String| notice(rule, level, &words, path.map(Place::file));
-    let faults = report.faults.iter().cloned();
+    let faults = report.faults.iter().chain(&report.hangs).cloned();
     let mismatches = report.mismatches.iter().map(ToString::to_string);
     let deadlock = report.deadlock.iter().map(ToString::to_string);
     let errors = faults.chain(mismatches).chain(deadlock).map(|words| told(Level::Error, words));

@@ -338,7 +338,7 @@ fn the_first_divergent_node_is_found() {
     let (before, after) = (build(2), build(3));
     let (p, q) = (before.terms(), after.terms());
     let (before, after) = ((&before.graph, &p.ranks[0]), (&after.graph, &q.ranks[0]));
-    let found = first_divergence(before, after);
+    let found = first_divergence(before, after, &|_| false);
     assert_eq!(found, Some(Divergence { before: NodeId(2), after: NodeId(2), read: None }));
-    assert_eq!(first_divergence(before, before), None);
+    assert_eq!(first_divergence(before, before, &|_| false), None);
 }

@@ -107,8 +107,9 @@ pub(super) fn compare(
         return compared;
     }
     compared.notes.extend(ranks.notes.iter().cloned());
+    let disputes = ranks.disputes(&communicators);
     for communicator in &communicators {
-        match ranks.difference(communicator) {
+        match ranks.difference(communicator, &disputes) {
             Some(Difference { line, is_certain: true }) => compared.findings.push(line),
             Some(Difference { line, is_certain: false }) => compared.doubts.push(line),
             None => {}
@@ -119,7 +120,8 @@ pub(super) fn compare(
     for id in again {
         let ranks = Ranks::new(graphs, &|other| other == id, options);
         let communicators = ranks.communicators(options);
-        let differences = communicators.iter().filter_map(|one| ranks.difference(one));
+        let disputes = ranks.disputes(&communicators);
+        let differences = communicators.iter().filter_map(|one| ranks.difference(one, &disputes));
         // A rank that was compiled anew for other inputs has another graph by right.
         compared.doubts.extend(differences.filter(|found| found.is_certain).map(|found| found.line));
     }
@@ -128,6 +130,7 @@ pub(super) fn compare(
             Err(why) => compared.notes.push(format!("the ranks are not simulated together: {why}")),
             Ok(programs) => {
                 let report = simulate::simulate(&programs, simulate::Options::default());
+                compared.findings.extend(report.hangs.iter().cloned());
                 compared.findings.extend(report.mismatches.iter().map(ToString::to_string));
                 let deadlock =
                     report.deadlock.iter().map(|deadlock| deadlock.to_string().replace('\n', "; "));
@@ -179,6 +182,13 @@ impl Communicator {
     fn may_have(&self, rank: u32) -> bool {
         !self.is_known || self.missing.contains(&rank)
     }
+}
+
+/// Ranks that launch the same at one place of a communicator, or nothing.
+struct Class<'r> {
+    /// That of the first of them: its program, and which operation it is there.
+    launch: Option<(&'r RankProgram, usize)>,
+    ranks: Vec<u32>,
 }
 
 /// Where the members of a communicator part.
@@ -336,8 +346,8 @@ impl Ranks {
         found
     }
 
-    /// The first place at which members of a communicator launch different collectives.
-    fn difference(&self, communicator: &Communicator) -> Option<Difference> {
+    /// The members of a communicator by what they launch there first that is not the same for all: the place, and the classes.
+    fn parting(&self, communicator: &Communicator) -> Option<(usize, Vec<Class<'_>>)> {
         let of = |rank: &u32| self.of(*rank);
         let mut members: Vec<(&RankProgram, Vec<usize>)> = Vec::new();
         let mut launches: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
@@ -354,56 +364,69 @@ impl Ranks {
             return None;
         }
         let longest = launches.values().map(Vec::len).max().unwrap_or(0);
-        (0..longest).find_map(|index| self.parting(communicator, &members, index))
+        let mut all = (0..longest).map(|index| (index, self.classes(&members, index)));
+        all.find(|(_, classes)| classes.len() > 1)
+    }
+
+    /// For each rank on how many communicators it does not launch what all others do.
+    fn disputes(&self, communicators: &[Communicator]) -> BTreeMap<u32, usize> {
+        let mut disputes = BTreeMap::new();
+        for (_, classes) in communicators.iter().filter_map(|one| self.parting(one)) {
+            for rank in classes.into_iter().flat_map(|class| class.ranks) {
+                *disputes.entry(rank).or_insert(0) += 1;
+            }
+        }
+        disputes
     }
 
     fn operation(&self, of: &RankProgram, at: usize) -> &Operation {
         &self.programs[of.program].operations[at]
     }
 
-    /// Whether members part at a launch, and how.
-    fn parting(
-        &self,
-        communicator: &Communicator,
-        members: &[(&RankProgram, Vec<usize>)],
-        index: usize,
-    ) -> Option<Difference> {
-        // What launches the same, each with an example.
-        let mut classes: Vec<(Option<(&RankProgram, usize)>, Vec<u32>)> = Vec::new();
+    /// Members by what they launch at a place, those aside of which that is not known.
+    fn classes<'r>(&'r self, members: &[(&'r RankProgram, Vec<usize>)], index: usize) -> Vec<Class<'r>> {
+        let mut classes: Vec<Class> = Vec::new();
         for (member, launches) in members {
             let launch = launches.get(index).map(|&at| (*member, at));
             if launch.is_none() && member.is_cut {
                 continue;
             }
-            let meets = |known: &Option<(&RankProgram, usize)>| match (known, launch) {
+            let meets = |known: &Class| match (known.launch, launch) {
                 (Some((of, at)), Some((own, own_at))) => {
-                    self.operation(of, *at).meets(self.operation(own, own_at))
+                    self.operation(of, at).meets(self.operation(own, own_at))
                 }
                 (None, None) => true,
                 _ => false,
             };
-            match classes.iter_mut().find(|(known, _)| meets(known)) {
-                Some((_, ranks)) => ranks.push(member.rank),
-                None => classes.push((launch, vec![member.rank])),
+            match classes.iter_mut().find(|known| meets(known)) {
+                Some(known) => known.ranks.push(member.rank),
+                None => classes.push(Class { launch, ranks: vec![member.rank] }),
             }
         }
-        if classes.len() < 2 {
-            return None;
-        }
-        let launched: Vec<&CompileId> =
-            classes.iter().filter_map(|(launch, _)| self.id_of(*launch)).collect();
+        classes
+    }
+
+    /// The first place at which members of a communicator launch different collectives.
+    fn difference(&self, communicator: &Communicator, disputes: &BTreeMap<u32, usize>) -> Option<Difference> {
+        let (index, mut classes) = self.parting(communicator)?;
+        let launched: Vec<&CompileId> = classes.iter().filter_map(|class| self.id_of(class.launch)).collect();
         let ended = || {
-            let ended = classes.iter().filter(|(launch, _)| launch.is_none()).flat_map(|(_, ranks)| ranks);
+            let ended = classes.iter().filter(|class| class.launch.is_none()).flat_map(|class| &class.ranks);
             ended.filter_map(|&rank| self.of(rank))
         };
         // Whoever compiled the frame of the launch has launched all that it launches there.
         let is_certain =
             launched.len() > 1 || ended().any(|of| launched.iter().any(|id| of.ids.contains(id)));
-        // The most ranks launch what is right; of equally many, those with the lowest.
-        let common = (0..classes.len()).max_by_key(|&at| (classes[at].1.len(), std::cmp::Reverse(at)))?;
-        let (expected, of_common) = classes.remove(common);
+        // The most ranks launch what is right; of equally many, those that part from others on the fewest groups, and of
+        // these those with the lowest.
+        let weight = |at: usize| {
+            let disputed: usize = classes[at].ranks.iter().filter_map(|rank| disputes.get(rank)).sum();
+            (classes[at].ranks.len(), std::cmp::Reverse(disputed), std::cmp::Reverse(at))
+        };
+        let common = (0..classes.len()).max_by_key(|&at| weight(at))?;
+        let Class { launch: expected, ranks: of_common } = classes.remove(common);
         let mut line = String::new();
-        for (launch, ranks) in &classes {
+        for Class { launch, ranks } in &classes {
             let (ranks, leave) = (ranks_words(ranks), if ranks.len() == 1 { "leaves" } else { "leave" });
             let part = self.launch_words(*launch, ranks.starts_with("rank "));
             let name = &communicator.name;
@@ -526,7 +549,7 @@ fn joined(graphs: &[&ReadGraph]) -> (Program, Vec<(CompileId, String)>) {
 }
 
 /// The line of the program that launches a collective: its own, or where that is in PyTorch's wrapper, the last one
-/// before it in the graph.
+/// before it in the graph, or else the first one behind it.
 fn source(graph: &Graph, node: NodeId) -> Option<String> {
     let stack = |id: NodeId| graph.node(id).stack.map(|text| graph.text(text));
     let is_wrapper =
@@ -535,9 +558,9 @@ fn source(graph: &Graph, node: NodeId) -> Option<String> {
     if let Some(own) = stack(node).filter(|own| !is_wrapper(own)) {
         return Some(first(own));
     }
-    let mut before = graph.ids().filter(|&id| id < node).rev();
-    let last = before.find_map(|id| stack(id).filter(|text| !is_wrapper(text)))?;
-    Some(format!("after {}", first(last)))
+    let known = |id: NodeId| stack(id).filter(|text| !is_wrapper(text)).map(first);
+    let last = graph.ids().filter(|&id| id < node).rev().find_map(known).map(|line| format!("after {line}"));
+    last.or_else(|| Some(format!("before {}", graph.ids().filter(|&id| id > node).find_map(known)?)))
 }
 
 /// `rank 1`, `ranks 0, 2 and 3`, `ranks 0, 1, 2 and 61 others`.

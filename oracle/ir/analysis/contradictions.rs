@@ -82,8 +82,8 @@ fn contradicted(graph: &Graph) -> FxHashMap<NodeId, String> {
     }
     let fault = |id: NodeId| {
         let info = ops.call(graph, id)?;
-        let stays = info.schema.is_none()
-            || matches!(info.kind, Kind::GetItem | Kind::Unknown | Kind::Sync(_));
+        let stays =
+            info.schema.is_none() || matches!(info.kind, Kind::GetItem | Kind::Unknown | Kind::Sync(_));
         if stays { None } else { Some((id, contradiction(graph, &ops, id)?.to_string())) }
     };
     graph.ids().filter_map(fault).collect()
@@ -92,7 +92,8 @@ fn contradicted(graph: &Graph) -> FxHashMap<NodeId, String> {
 /// Leaves waits with what they wait for, and puts a call of an operator that is not computed behind each, which gives what was
 /// recorded of it.
 fn give_what_is_recorded(graph: &mut Graph, waits: &[NodeId]) {
-    let Some((target, facts)) = by_target("aten.clone.default").and_then(|of| uncomputed(of, "opaque")) else {
+    let Some((target, facts)) = by_target("aten.clone.default").and_then(|of| uncomputed(of, "opaque"))
+    else {
         return;
     };
     if waits.is_empty() {
@@ -105,7 +106,8 @@ fn give_what_is_recorded(graph: &mut Graph, waits: &[NodeId]) {
         let recorded = std::mem::replace(&mut editor.graph_mut().node_mut(wait).out, given);
         let users = editor.users(wait).to_vec();
         let base = format!("{}_recorded", editor.graph().name(wait));
-        let own = editor.insert_before(editor.next(wait), &base, &target, &[Value::Node(wait)], &[], recorded);
+        let own =
+            editor.insert_before(editor.next(wait), &base, &target, &[Value::Node(wait)], &[], recorded);
         users.into_iter().for_each(|user| editor.replace_input(user, wait, own));
     }
     *graph = editor.finish();

@@ -3,6 +3,7 @@
 mod accesses;
 mod aliasing;
 mod assertions;
+pub mod bodies;
 pub mod bytes;
 pub mod collectives;
 mod computed;

@@ -9,6 +9,7 @@
 
 pub use super::fault::{Fault, FaultKind, Severity, Subject};
 
+use super::bodies::called;
 use super::collectives::{Collectives, GroupName};
 use super::cycle::shortest_cycle_of;
 use super::edges::{EdgeKind, Edges, Rows};
@@ -47,6 +48,11 @@ pub fn validate_with(
     let whole = !faults.list.iter().any(|fault| matches!(fault.kind, FaultKind::Outside { .. }));
     if whole {
         communication(&mut faults, ops, collectives);
+    }
+    for id in graph.ids().filter(|_| whole && !graph.subgraphs.is_empty()) {
+        if let Some(misfit) = called(graph, id).and_then(|called| called.misfit()) {
+            faults.add(Some(id), FaultKind::Arguments(misfit));
+        }
     }
     for id in graph.ids().filter(|&id| whole && !fits(id)) {
         for fault in check(graph, ops, id) {

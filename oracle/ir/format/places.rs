@@ -9,7 +9,7 @@ use super::fx;
 use super::json::Position;
 use super::text;
 use crate::case::{Part, Place};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -94,16 +94,26 @@ impl Places {
     }
 
     fn read_text(&mut self, text: &str) {
+        // A name that graphs of several ranks give to different calls says nothing of where one is.
+        let mut several: FxHashSet<String> = FxHashSet::default();
+        let line = |at: usize| text[at..].lines().next();
+        let mut add = |table: &mut FxHashMap<String, usize>, name: String, at: usize| {
+            let first = *table.entry(name.clone()).or_insert(at);
+            several.extend((line(first) != line(at)).then_some(name));
+        };
         for (mark, at) in text::marks(text) {
             match mark {
                 text::Mark::Symbol(name) => drop(self.symbols.insert(name, at)),
                 text::Mark::Place(Place::Node(Part::Before, name)) => drop(self.nodes.insert(name, at)),
-                text::Mark::Place(Place::Node(_, name)) => drop(self.after.entry(name).or_insert(at)),
+                text::Mark::Place(Place::Node(Part::Program(_), name)) => add(&mut self.nodes, name, at),
+                text::Mark::Place(Place::Node(_, name)) => add(&mut self.after, name, at),
                 text::Mark::Place(Place::Estimates(_)) => self.estimates.push(at),
                 text::Mark::Place(Place::Pass) => self.pass = Some(at),
                 text::Mark::Place(_) => {}
             }
         }
+        self.nodes.retain(|name, _| !several.contains(name));
+        self.after.retain(|name, _| !several.contains(name));
     }
 
     fn read_json(&mut self, text: &str) {

@@ -154,6 +154,8 @@ pub struct Report {
     pub faults: Vec<String>,
     /// What was not modelled, so that nothing is decided.
     pub unmodelled: Vec<String>,
+    /// Calls that may wait for ever, whatever other ranks do.
+    pub hangs: Vec<String>,
     /// The first place of each communicator at which its ranks do not launch the same.
     pub mismatches: Vec<Mismatch>,
     /// Launches that meet, and may not be meant to.
@@ -168,7 +170,10 @@ impl Report {
     /// Whether all ranks finish, whatever order the streams choose; `None` where that could not be decided.
     pub fn finishes(&self) -> Option<bool> {
         match (
-            self.faults.is_empty() && self.mismatches.is_empty() && self.deadlock.is_none(),
+            self.faults.is_empty()
+                && self.hangs.is_empty()
+                && self.mismatches.is_empty()
+                && self.deadlock.is_none(),
             &self.unmodelled,
         ) {
             (false, _) => Some(false),
@@ -180,7 +185,7 @@ impl Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.faults.iter().try_for_each(|fault| writeln!(f, "{fault}"))?;
+        self.faults.iter().chain(&self.hangs).try_for_each(|fault| writeln!(f, "{fault}"))?;
         self.unmodelled.iter().try_for_each(|reason| writeln!(f, "not modelled: {reason}"))?;
         self.mismatches.iter().try_for_each(|mismatch| writeln!(f, "{mismatch}"))?;
         self.warnings.iter().try_for_each(|warning| writeln!(f, "warning: {warning}"))?;
@@ -197,8 +202,9 @@ pub fn simulate(programs: &Programs, options: Options) -> Report {
     let mut report = Report { faults: sequences::faults(programs), ..Report::default() };
     for program in &programs.programs {
         report.unmodelled.extend(program.unmodelled.iter().cloned());
+        report.hangs.extend(program.hangs.iter().cloned());
     }
-    if !report.faults.is_empty() {
+    if !report.faults.is_empty() || !report.hangs.is_empty() {
         return report;
     }
     let classes = classes::Classes::new(programs);

@@ -95,7 +95,7 @@ pub struct Program {
     /// What of its graph was left out.
     pub unmodelled: Vec<String>,
     /// Why it may stand still whatever the others do.
-    pub faults: Vec<String>,
+    pub hangs: Vec<String>,
     /// Whether nothing is known of it. Nobody waits for ranks that run it.
     pub is_unknown: bool,
 }
@@ -215,7 +215,7 @@ impl Program {
         let seconds = estimates.of(graph, &ops, &collectives);
         let mut program = Program::lower(graph, &ops, &collectives, &seconds);
         match at_once(graph, &ops) {
-            Ok(Some((first, second))) => program.faults.push(format!(
+            Ok(Some((first, second))) => program.hangs.push(format!(
                 "{} may start while {} spins, on another stream: both meet their ranks in the same memory of their group, and \
                  may wait for ever",
                 graph.name(second),

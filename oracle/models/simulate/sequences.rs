@@ -13,8 +13,7 @@ use std::collections::BTreeMap;
 /// What is wrong with the input.
 pub(super) fn faults(programs: &Programs) -> Vec<String> {
     let world = &programs.world;
-    let of_programs = programs.programs.iter().flat_map(|program| program.faults.iter().cloned());
-    let mut faults: Vec<String> = world.faults().iter().map(ToString::to_string).chain(of_programs).collect();
+    let mut faults: Vec<String> = world.faults().iter().map(ToString::to_string).collect();
     for (rank, &program) in programs.of_rank.iter().enumerate() {
         if program >= programs.programs.len() {
             faults.push(format!("rank {rank} runs program {program}, which does not exist"));

@@ -18,20 +18,12 @@
 //! It does not unroll loops, nor compare a branch with what stands elsewhere. Bodies of `flex_attention` are told apart
 //! in the same way, and count as functions where they are not recorded.
 
+use crate::analysis::bodies::{INVOKE, body, called};
 use crate::graph::{Editor, Graph, NodeId, Op, OrderingEdge, Out, Tags, Tensor, Transcriber, Value};
 use crate::ops::{Kind, OpInfo, Ops, Schema, views_where_strides_allow};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cell::LazyCell;
 use std::sync::Arc;
-
-/// Runs its body once: the body, its name, what it is given.
-const INVOKE: &str = "higher_order.invoke_subgraph";
-
-/// Run their bodies once: the body, what it is given.
-const WRAPS: [&str; 2] = ["higher_order.wrap", "higher_order.tag_activation_checkpoint"];
-
-/// Runs its body after other nodes: these, the body, what it is given.
-const ORDERED: &str = "higher_order.control_deps";
 
 /// Operators that are functions of their arguments if their bodies are.
 const FUNCTIONS: [&str; 7] = [
@@ -41,7 +33,7 @@ const FUNCTIONS: [&str; 7] = [
     "higher_order.scan",
     "higher_order.associative_scan",
     "higher_order.map_impl",
-    ORDERED,
+    "higher_order.control_deps",
 ];
 
 /// Kernels that run their bodies on single numbers: what these return is no memory, and unrecorded ones are functions.
@@ -80,33 +72,12 @@ fn node(graph: &Graph, value: Value) -> Option<NodeId> {
     }
 }
 
-/// The body that a value holds.
-fn body(graph: &Graph, value: Value) -> Option<&Arc<Graph>> {
-    let attribute = node(graph, value).filter(|&id| graph.node(id).op == Op::GetAttr)?;
-    graph.subgraph(graph.target(attribute))
-}
-
 /// How a call is replaced by its body; `None` where it has to stay.
 pub(super) fn expansion(graph: &Graph, id: NodeId) -> Option<Expansion> {
-    let (body, given, after) = match (graph.target(id), graph.args(id)) {
-        (INVOKE, [module, _, given @ ..]) => (body(graph, *module)?, given, Vec::new()),
-        (target, [module, given @ ..]) if WRAPS.contains(&target) => {
-            (body(graph, *module)?, given, Vec::new())
-        }
-        (ORDERED, [Value::List(after), module, given @ ..]) => {
-            let after = graph.values(*after).iter().map(|&value| node(graph, value));
-            (body(graph, *module)?, given, after.collect::<Option<_>>()?)
-        }
-        _ => return None,
-    };
-    // Older versions hand over one tuple.
-    let given = match given {
-        [Value::List(span)] => graph.values(*span),
-        given => given,
-    };
-    let given: Vec<NodeId> = given.iter().map(|&value| node(graph, value)).collect::<Option<_>>()?;
-    let body = inlined(body).unwrap_or_else(|| Graph::clone(body));
-    let inputs = body.ids().filter(|&id| body.node(id).op == Op::Placeholder).count();
+    let called = called(graph, id).filter(|called| called.misfit().is_none())?;
+    let nodes = |values: &[Value]| values.iter().map(|&value| node(graph, value)).collect::<Option<Vec<_>>>();
+    let (after, given) = (nodes(called.after)?, nodes(called.given)?);
+    let body = inlined(called.body).unwrap_or_else(|| Graph::clone(called.body));
     let [result] = *body.args(body.output()?) else { return None };
     let returned = |value: Value| match value {
         Value::None => Some(None),
@@ -119,7 +90,7 @@ pub(super) fn expansion(graph: &Graph, id: NodeId) -> Option<Expansion> {
         value => (vec![returned(value)?], false),
     };
     let has_order = body.ordering.is_empty() && body.renames.is_empty() && body.clusters.is_empty();
-    (inputs == given.len() && has_order).then_some(Expansion { body, given, after, returned, is_list })
+    has_order.then_some(Expansion { body, given, after, returned, is_list })
 }
 
 /// The index that a node takes out of another one.

@@ -911,6 +911,10 @@ fn judge_comparable<'a>(
     };
     let mut all: Vec<Evidence> = threads::map(graphs, evidence);
     let mut notes = rules::execute_values(&mut all, evaluators);
+    if !evaluators.prove && !evaluators.execute {
+        let why = if before_in_order { "that is switched off" } else { "the list before is not in order" };
+        notes.push(format!("values were not compared: {why}"));
+    }
     let Some((first, _)) = all.split_first_mut() else {
         return refused(Code::NoOutcome.because("there is no outcome"));
     };

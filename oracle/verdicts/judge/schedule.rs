@@ -104,13 +104,13 @@ fn judge_on_ranks(
         .collect();
     check_ranks(&ranks)?;
     let evidence = Evidence::per_rank(&ranks, promised);
-    check_programs(&evidence)?;
+    check_programs(&evidence, true)?;
     Ok(judgement(&evidence))
 }
 
-/// Whether the programs of all ranks, all of which are known, finish before the pass has done anything.
-fn check_programs(evidence: &Evidence) -> Result<(), CannotJudge> {
-    match evidence.unfinished() {
+/// Whether the programs of all ranks finish before the pass has done anything. `are_given`: whether each rank's is.
+fn check_programs(evidence: &Evidence, are_given: bool) -> Result<(), CannotJudge> {
+    match evidence.unfinished(are_given) {
         None => Ok(()),
         Some(mut why) => {
             why.insert(0, "the programs of the ranks do not finish as they stand".to_string());
@@ -170,9 +170,7 @@ pub(crate) fn judge_given(given: &Given) -> Result<Judgement, CannotJudge> {
         }
         check_ranks(&ranks)?;
         let mut evidence = Evidence::per_rank(&ranks, promises.clone());
-        if !programs.is_empty() {
-            check_programs(&evidence)?;
-        }
+        check_programs(&evidence, !programs.is_empty())?;
         if evidence.promises.exact {
             evidence.expected_orders = expected(&evidence, &config, options.references);
         }
@@ -421,6 +419,7 @@ pub fn judge_scheduler(
             .collect(),
     };
     let mut evidence = Evidence::per_rank(&outcomes, promises);
+    check_programs(&evidence, false)?;
     evidence.noisy = (0..ranks).zip(&orders).skip(1).map(|(rank, after)| (rank, names(after))).collect();
     if let Ok(again) = scheduler.run(graph, config, 0) {
         evidence.again.push(("run again".into(), names(&again)));

@@ -13,7 +13,7 @@ use crate::analysis::{fused, plain};
 use crate::case::{PassConfig, Setting};
 use crate::family::Gives;
 use crate::graph::Graph;
-use crate::rules::{Code, PassKind, Reason, RuleStatus};
+use crate::rules::{Code, Finding, PassKind, Reason, RuleStatus};
 
 /// Graphs with the bodies of higher-order operators in their places, and told apart.
 pub(super) struct SeenThrough {
@@ -59,21 +59,33 @@ pub(super) fn resting_on_bodies(
 ) -> Judgement {
     let allowed: Vec<_> = config.options.iter().filter(|(name, _)| name == "allow").cloned().collect();
     let is_sound = judgement.verdict == Verdict::Sound;
-    if let Verdict::Violated(findings) = &mut judgement.verdict {
-        findings.retain(|finding| WITHOUT_BODIES.contains(&finding.rule));
-        if !findings.is_empty() {
-            return judgement;
-        }
-    }
     if assumed.is_empty() && is_sound {
         return judgement;
     }
+    let called_otherwise = || {
+        Code::BodiesDiffer.because("operators with bodies are called otherwise, and bodies are not followed")
+    };
+    if let Verdict::Violated(findings) = &mut judgement.verdict {
+        // What is said to follow from a finding that says nothing stands by itself.
+        let asks_no_body = |finding: &Finding| WITHOUT_BODIES.contains(&finding.rule);
+        let kept = std::mem::take(findings).into_iter().flat_map(|finding| match asks_no_body(&finding) {
+            true => vec![finding],
+            false => finding.consequences,
+        });
+        *findings = kept.filter(asks_no_body).collect();
+        if !findings.is_empty() {
+            let told = judgement.violated_rules();
+            for (_, status) in judgement.rules.iter_mut().filter(|(id, _)| !told.contains(id)) {
+                if matches!(status, RuleStatus::Violated(_)) {
+                    *status = RuleStatus::Undecided(called_otherwise());
+                }
+            }
+            return judgement;
+        }
+    }
     let (mut findings, mut open) = (Vec::new(), Vec::new());
     if assumed.is_empty() {
-        open.push(
-            Code::BodiesDiffer
-                .because("operators with bodies are called otherwise, and bodies are not followed"),
-        );
+        open.push(called_otherwise());
     }
     for bodies::Assumed { attribute, before, after } in assumed {
         let judged = before.as_ref().and_then(|before| as_rewrite(before, after, &allowed, options));
@@ -95,7 +107,10 @@ pub(super) fn resting_on_bodies(
                 )));
             }
             _ => {
-                let why = format!("the bodies {attribute} differ, and so does what is made of them");
+                let why = match before {
+                    Some(_) => format!("the bodies {attribute} differ, and so does what is made of them"),
+                    None => format!("the graph before has no body for {attribute}, which is not followed"),
+                };
                 open.push(Code::BodiesDiffer.because(why));
             }
         }

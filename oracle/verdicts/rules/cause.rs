@@ -24,27 +24,54 @@ use std::collections::BTreeSet;
 pub(super) struct Parted {
     /// The difference at the first node whose value is another.
     pub cause: Option<ValueDifference>,
+    /// Whether that node waits for other ranks, and they sent it another value.
+    pub is_received: bool,
     /// The rewired references that read another value, and whose readers make another one of it; how it differs.
     pub wrong: Vec<(Rewire, String)>,
 }
 
-/// Where traced runs of both graphs part, on the first rank of this evidence on which they do. `observed`: who sees it.
+/// Where traced runs of both graphs part, on the first rank of this evidence on which they do by themselves, and else on the
+/// first on which they do. `observed`: who sees it.
 pub(super) fn parted(evidence: &Evidence, (before, after): &(Run, Run), observed: Observed) -> Parted {
     let is_own = |rank: &u32| evidence.own_ranks.is_empty() || evidence.own_ranks.contains(rank);
     let ranks = (0..).zip(before.ranks.iter().zip(&after.ranks)).filter(|(rank, _)| is_own(rank));
-    let mut ranks = ranks.map(|(_, (before, after))| [before, after]);
     let differs =
         |[before, after]: &[&RankRun; 2]| before.trace != after.trace || before.reads != after.reads;
-    ranks.find(differs).map_or_else(Parted::default, |runs| Parted {
-        cause: cause(evidence, runs, observed),
+    let mut ranks = ranks.map(|(_, (before, after))| [before, after]).filter(differs);
+    let Some(mut runs) = ranks.next() else { return Parted::default() };
+    let mut first = divergence(evidence, runs);
+    let received = |first: &Option<Divergence>| first.is_some_and(|first| is_received(evidence, &first));
+    if received(&first)
+        && let Some((own, found)) =
+            ranks.map(|runs| (runs, divergence(evidence, runs))).find(|(_, found)| !received(found))
+    {
+        (runs, first) = (own, found);
+    }
+    Parted {
+        cause: first.map(|first| cause(evidence, first, observed)),
+        is_received: received(&first),
         wrong: wrong_rewires(evidence, runs),
-    })
+    }
+}
+
+/// The first node that gives another value, returns another one or sends another one.
+fn divergence(evidence: &Evidence, runs: [&RankRun; 2]) -> Option<Divergence> {
+    let (before, after) = (&*evidence.before, &*evidence.after);
+    let hands =
+        |id: NodeId| after.graph.node(id).op == Op::Output || after.collectives.launch_at(id).is_some();
+    first_divergence((before.graph, runs[0]), (after.graph, runs[1]), &hands)
+}
+
+/// Whether a node gives another value, and is given the same by its own rank.
+fn is_received(evidence: &Evidence, first: &Divergence) -> bool {
+    let after = &*evidence.after;
+    let kind = after.ops.call(after.graph, first.after).map(|info| info.kind);
+    first.read.is_none() && matches!(kind, Some(Kind::Wait | Kind::Collective(_)))
 }
 
 /// The difference at the first node whose value is another.
-fn cause(evidence: &Evidence, runs: [&RankRun; 2], observed: Observed) -> Option<ValueDifference> {
+fn cause(evidence: &Evidence, first: Divergence, observed: Observed) -> ValueDifference {
     let (before, after) = (&*evidence.before, &*evidence.after);
-    let first = first_divergence((before.graph, runs[0]), (after.graph, runs[1]))?;
     let mut evaluated = Evaluated::new(before, after, &evidence.start());
     let words = first.read.and_then(|read| evaluated.divergence((first.before, first.after), Some(read)));
     let hazards: Vec<Hazard> = evaluated.new_hazards().into_iter().cloned().collect();
@@ -80,6 +107,9 @@ fn cause(evidence: &Evidence, runs: [&RankRun; 2], observed: Observed) -> Option
         _ => place,
     };
     nodes.extend(bucket.iter().flat_map(|bucket| [bucket.pack, bucket.launch]));
+    // Who waits for it gets what it sent.
+    nodes
+        .extend(after.collectives.launch_at(first.after).iter().flat_map(|&at| &after.collectives.waits[at]));
     let mut names: Vec<String> = Vec::new();
     for node in nodes {
         let name = graph.name(node).to_string();
@@ -94,10 +124,14 @@ fn cause(evidence: &Evidence, runs: [&RankRun; 2], observed: Observed) -> Option
     };
     let (expected, found) = match words {
         Some(words) => (format!("there it comes from {}", words.expected), words.text),
+        None if is_received(evidence, &first) => {
+            let found = "its rank sends the same, and it receives other values: they come from other ranks, or meet otherwise";
+            ("it receives what the ranks sent then".to_string(), found.to_string())
+        }
         None => lines,
     };
     let about = About::Values;
-    Some(ValueDifference { title, nodes: names, expected, found, about, observed, is_cause: true })
+    ValueDifference { title, nodes: names, expected, found, about, observed, is_cause: true }
 }
 
 /// The rewired references that read another value, and whose readers make another one of it; how it differs.

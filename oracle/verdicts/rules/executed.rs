@@ -105,7 +105,12 @@ impl Found {
             parted.cause.iter_mut().for_each(|cause| cause.title += self.premise);
             parted
         });
-        each.collect()
+        let mut each: Vec<Parted> = each.collect();
+        // Where a rank goes wrong by itself, what others receive of it follows from that.
+        if each.iter().any(|one| one.cause.is_some() && !one.is_received) {
+            each.iter_mut().filter(|one| one.is_received).for_each(|one| one.cause = None);
+        }
+        each
     }
 }
 
@@ -778,7 +783,11 @@ fn subject(graphs: [&Graph; 2], place: &Place) -> (String, Vec<String>) {
                 |graph: &Graph| semantics::output_node(graph, path).map(|node| graph.name(node).to_string());
             match graphs.into_iter().find_map(name) {
                 Some(name) => (format!("output {name}"), vec![name]),
-                None => ("an output".to_string(), Vec::new()),
+                None if path.is_empty() => ("the output".to_string(), Vec::new()),
+                None => {
+                    let path: Vec<String> = path.iter().map(u32::to_string).collect();
+                    (format!("output {}", path.join(".")), Vec::new())
+                }
             }
         }
         Place::Input(name) => (format!("the final contents of input {name}"), vec![name.clone()]),

@@ -146,10 +146,11 @@ impl<'a> Evidence<'a> {
     }
 
     /// What keeps the programs before from finishing, whatever the pass does; `None` where they finish or it is not
-    /// known.
-    pub(crate) fn unfinished(&self) -> Option<Vec<String>> {
+    /// known. Unless those of all ranks are `given`, they may be other ones.
+    pub(crate) fn unfinished(&self, are_given: bool) -> Option<Vec<String>> {
         let (_, before, _) = self.reports().first()?;
-        (before.finishes() == Some(false)).then(|| before.to_string().lines().map(str::to_string).collect())
+        let is_stuck = if are_given { before.finishes() == Some(false) } else { !before.hangs.is_empty() };
+        is_stuck.then(|| before.to_string().lines().map(str::to_string).collect())
     }
 
     /// What may be wrong with how the launches of several ranks meet, and need not be.

@@ -154,12 +154,18 @@ fn finish(evidence: &Evidence, rule: &'static str, wanted: &dyn Fn(&Options) -> 
         if !after.unmodelled.is_empty() {
             undecided.get_or_insert(after.unmodelled[0].clone());
         }
-        let Some(deadlock) = &after.deadlock else { continue };
-        // The same chain need not be told for every kind of message.
+        // The same need not be told for every kind of message.
         if !findings.is_empty() {
             continue;
         }
-        findings.push(deadlock_finding(evidence, rule, options, after, deadlock));
+        if let Some(deadlock) = &after.deadlock {
+            findings.push(deadlock_finding(evidence, rule, options, after, deadlock));
+        } else if options.streams == Streams::PerGroup
+            && let (Some(hang), Some(outcome)) = (after.hangs.first(), evidence.outcomes.first())
+        {
+            let finding = evidence.finding(rule, outcome, hang.clone());
+            findings.push(finding.contrast("all ranks finish, as before", "they may wait for ever"));
+        }
     }
     match (findings.is_empty(), undecided, skipped) {
         (false, _, _) => Checked::Findings(findings),
