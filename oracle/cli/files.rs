@@ -217,6 +217,9 @@ fn read_contents(
         return Err(CouldNotRun::new(format_args!("{name}: the file is empty")));
     }
     let is_gzip = bytes.starts_with(&[0x1f, 0x8b]);
+    let plain = json::decompressed(bytes, limits.get(Limit::Text)).map_err(|error| in_file(path, &error))?;
+    let bytes = plain.as_deref().unwrap_or(bytes);
+    check_parts(path, bytes, limits)?;
     let is_json = bytes.iter().find(|b| !b.is_ascii_whitespace()).is_some_and(|b| matches!(b, b'{' | b'['));
     let is_named_json = path.extension().is_some_and(|ending| ending == "json");
     let printed =
@@ -251,6 +254,24 @@ fn read_contents(
                 Err(CouldNotRun::new(format_args!("{name}: the implementation refused: {reason}")))
             }
         },
+    }
+}
+
+/// Refuses a text with more parts than may be read.
+pub(super) fn check_parts(path: &Path, bytes: &[u8], limits: &Limits) -> Result<(), CouldNotRun> {
+    let line = if std::str::from_utf8(bytes).is_ok_and(fx::is_printed) { 16 } else { 4 };
+    let weight = |&byte: &u8| match byte {
+        b',' => 1,
+        b'(' | b'[' | b'{' => 3,
+        b'\n' => line,
+        _ => 0,
+    };
+    let (parts, most) = (bytes.iter().map(weight).sum::<u64>(), limits.get(Limit::Parts));
+    match parts > most {
+        true => {
+            Err(in_file(path, &format_args!("holds more than {most} parts (--limit parts=N allows more)")))
+        }
+        false => Ok(()),
     }
 }
 

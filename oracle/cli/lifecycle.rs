@@ -45,6 +45,9 @@ impl Lifecycle {
             return Ok(Status::Sound);
         };
         let text = files::plain(path, limits)?;
+        if matches!(files::kind(&text, limits), Some(Kind::Events)) {
+            files::check_parts(path, &text, limits)?;
+        }
         let events = match read_events(&text) {
             Ok(events) => events,
             Err(error) => {

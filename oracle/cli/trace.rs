@@ -6,6 +6,7 @@ use super::numbers::within;
 use super::{CouldNotRun, Format, Status, files, formats, print, signals};
 use crate::candidates::judging;
 use crate::case::{PassConfig, Setting};
+use crate::format::json::Document;
 use crate::graph::World;
 use crate::judge::{self, Verdict};
 use crate::limits::{Limit, Limits};
@@ -154,7 +155,8 @@ fn extract(graphs: &[ReadGraph], folder: &Path) -> Result<Vec<String>, CouldNotR
             id => id,
         };
         let plain = |c: char| if c.is_ascii_alphanumeric() || c == '_' || c == '-' { c } else { '_' };
-        let place = folder.join(rank).join(id).join(read.name.chars().map(plain).collect::<String>());
+        let name: String = read.name.chars().map(plain).collect();
+        let place = folder.join(&rank).join(&id).join(&name);
         let printed = match &read.graph {
             Ok(printed) => printed,
             Err(why) => {
@@ -166,12 +168,13 @@ fn extract(graphs: &[ReadGraph], folder: &Path) -> Result<Vec<String>, CouldNotR
         let number = written.entry(place.clone()).or_default();
         *number += 1;
         let suffix = if *number > 1 { format!("_{number}") } else { String::new() };
-        let mut path = place.into_os_string();
-        path.push(format!("{suffix}.json"));
-        let path = PathBuf::from(path);
-        let parent = path.parent().unwrap_or(folder);
-        std::fs::create_dir_all(parent).map_err(|error| files::in_file(parent, &error))?;
-        files::write_graph(&printed.graph, &path, &mut std::io::sink())?;
+        let at_place = |error| files::in_file(&place, &error);
+        std::fs::create_dir_all(folder).map_err(at_place)?;
+        let of_rank = crate::files::folder_inside(folder, &rank).map_err(at_place)?;
+        let of_frame = crate::files::folder_inside(&of_rank, &id).map_err(at_place)?;
+        let document = Document::Graph(Box::new(printed.graph.clone()));
+        crate::files::write_path_inside(&document, &of_frame, &format!("{name}{suffix}.json"))
+            .map_err(at_place)?;
     }
     let count = written.values().sum();
     notes.push(format!("{} written to {}", crate::words::count(count, "graph"), folder.display()));

@@ -301,7 +301,8 @@ impl Campaign<'_> {
     }
 
     fn pool(&self) -> Result<rayon::ThreadPool, CampaignError> {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(within_limit(self.jobs)).build();
+        let jobs = if self.jobs == 0 { rayon::current_num_threads() } else { self.jobs };
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(within_limit(jobs)).build();
         pool.map_err(|error| CampaignError::Threads(error.to_string()))
     }
 

@@ -123,7 +123,10 @@ impl Sizes {
             }
         };
         WAYS.into_iter().for_each(|way| add(&mut tried, &|_| way));
-        for one in (0..symbols.len()).filter(|&at| places[at] == at) {
+        for one in (0..symbols.len()).filter(|&at| places[at] == at).take(MOST_ALONE) {
+            if alone.len() == MOST {
+                break;
+            }
             add(&mut alone, &|at| if at == one { Way::Multiples } else { Way::Hints });
         }
         // Where no way that is one for all symbols fits the guards, each symbol goes its own.
@@ -278,6 +281,9 @@ const WAYS: [Way; 10] = [
 
 /// Sizes at which a pair is looked at, at most.
 const MOST: usize = 6;
+
+/// Symbols that are moved alone, at most.
+const MOST_ALONE: usize = 256;
 
 /// Steps of a search for values that fit the guards, at most.
 const STEPS: usize = 4096;

@@ -468,12 +468,17 @@ impl Parser<'_> {
         let mut comments = std::mem::take(&mut self.case.comments);
         comments.sort_by(|a, b| a.place.cmp(&b.place));
         // Lines of the same name have what stands beside them together.
+        let mut beside: Option<usize> = None;
         for comment in comments {
-            let mut of_place =
-                self.case.comments.iter_mut().rev().take_while(|kept| kept.place == comment.place);
-            match of_place.find(|kept| kept.beside && comment.beside) {
-                Some(kept) => kept.text = format!("{} {}", kept.text, comment.text).trim_end().to_string(),
-                None => self.case.comments.push(comment),
+            let here = &mut self.case.comments;
+            let known = beside.and_then(|at| here.get_mut(at)).filter(|kept| kept.place == comment.place);
+            match known.filter(|_| comment.beside) {
+                Some(_) if comment.text.is_empty() => {}
+                Some(kept) => kept.text.extend([" ", &comment.text]),
+                None => {
+                    beside = if comment.beside { Some(here.len()) } else { beside };
+                    here.push(comment);
+                }
             }
         }
     }

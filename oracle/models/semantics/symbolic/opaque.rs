@@ -10,12 +10,13 @@ use super::machine::{Machine, Reading, Stop};
 use super::moves::Moved;
 use super::reason::Reason;
 use super::source::{KeyId, Source, Symbol, ValueId};
-use crate::analysis::bytes::{ByteSet, Overlap};
+use crate::analysis::bytes::{ByteSet, Overlap, meeting};
 use crate::analysis::draws::{Draw, is_state, order_of_filling};
 use crate::graph::{NodeId, Out, Value};
 use crate::ops::{Kind, Move, OpInfo, Param, Random};
 use crate::semantics::is_injective;
 use rustc_hash::FxHashMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Output numbers from here on are arguments that the call writes.
 const WRITTEN: u32 = 1 << 31;
@@ -111,22 +112,32 @@ impl Machine<'_, '_> {
                 tensors.push((tensor, is_written));
             }
         }
+        // Tensors that lie alike are looked at once.
         let mut shared: Vec<i64> = Vec::new();
-        let mut on_storage: FxHashMap<u32, Vec<usize>> = FxHashMap::default();
-        for (j, &(b, writes_b)) in tensors.iter().enumerate() {
-            let earlier = on_storage.entry(b.storage).or_default();
-            earlier.push(j);
-            for &i in &earlier[..earlier.len() - 1] {
-                let (a, writes_a) = tensors[i];
-                // Who takes corresponding elements may write where it reads.
-                let is_one = info.kind.is_elementwise() && self.is_one_window(a, b);
-                if (writes_a || writes_b) && !is_one && self.may_overlap(a, b) {
-                    shared.extend([i as i64, j as i64, b.offset.saturating_sub(a.offset)]);
-                    shared.extend([a.path, b.path].map(|path| path.map_or(-1, |path| i64::from(path.0))));
-                    shared.extend_from_slice(self.eval.strides(a));
-                    shared.extend_from_slice(self.eval.strides(b));
+        let mut known: FxHashMap<_, usize> = FxHashMap::default();
+        let mut on_storage: BTreeMap<u32, Vec<(usize, bool)>> = BTreeMap::new();
+        for (j, &(b, is_written)) in tensors.iter().enumerate() {
+            let (sizes, strides) = (self.eval.sizes(b).to_vec(), self.eval.strides(b).to_vec());
+            let first = *known.entry((b.storage, b.offset, b.path, b.dtype, sizes, strides)).or_insert(j);
+            let here = on_storage.entry(b.storage).or_default();
+            if first == j {
+                here.push((j, is_written));
+                continue;
+            }
+            // Who takes corresponding elements may write where it reads.
+            if let Ok(at) = here.binary_search_by_key(&first, |&(i, _)| i) {
+                here[at].1 |= is_written;
+                if here[at].1 && !info.kind.is_elementwise() {
+                    shared.extend([-2, first as i64, j as i64]);
                 }
             }
+        }
+        for (i, j) in on_storage.values().flat_map(|windows| self.overlapping(&tensors, windows)) {
+            let (a, b) = (tensors[i].0, tensors[j].0);
+            shared.extend([i as i64, j as i64, b.offset.saturating_sub(a.offset)]);
+            shared.extend([a.path, b.path].map(|path| path.map_or(-1, |path| i64::from(path.0))));
+            shared.extend_from_slice(self.eval.strides(a));
+            shared.extend_from_slice(self.eval.strides(b));
         }
         let scatters = info.kind == Kind::Move(Move::AsStridedScatter);
         if scatters || tensors.iter().any(|&(tensor, is_written)| is_written && self.shows_twice(tensor)) {
@@ -148,23 +159,28 @@ impl Machine<'_, '_> {
         !self.is_symbolic(tensor) && !is_injective(self.eval.sizes(tensor), self.eval.strides(tensor))
     }
 
-    /// Whether two windows on one storage are the same one.
-    fn is_one_window(&self, a: Tensor, b: Tensor) -> bool {
-        let strides = |of: Tensor| (self.eval.sizes(of), self.eval.strides(of));
-        (a.offset, a.path, a.dtype) == (b.offset, b.path, b.dtype) && strides(a) == strides(b)
+    /// The pairs of windows on one storage, one of which is written, that may share an element, in their order.
+    fn overlapping(&self, tensors: &[(Tensor, bool)], windows: &[(usize, bool)]) -> BTreeSet<(usize, usize)> {
+        let sets: Vec<ByteSet> = windows.iter().map(|&(at, _)| self.bytes_shown(tensors[at].0)).collect();
+        let mut pairs = BTreeSet::new();
+        let _ = meeting(&sets, &mut |i, j| {
+            let [(a, writes_a), (b, writes_b)] = [windows[i], windows[j]];
+            if (writes_a || writes_b) && sets[i].overlap(sets[j]) != Overlap::No {
+                pairs.insert((a.min(b), a.max(b)));
+            }
+            Some(())
+        });
+        pairs
     }
 
-    /// Whether two windows on one storage may share an element.
-    fn may_overlap(&self, a: Tensor, b: Tensor) -> bool {
-        if self.is_symbolic(a) || self.is_symbolic(b) {
-            return true;
+    /// The bytes that a window shows; all of them where its sizes are not known.
+    fn bytes_shown(&self, of: Tensor) -> ByteSet {
+        if self.is_symbolic(of) {
+            return ByteSet::ALL;
         }
-        let bytes = |of: Tensor| {
-            let width = i64::from(of.dtype.itemsize());
-            let start = of.offset.saturating_mul(width);
-            ByteSet::of_window(start, self.eval.sizes(of), self.eval.strides(of), width)
-        };
-        bytes(a).overlap(bytes(b)) != Overlap::No
+        let width = i64::from(of.dtype.itemsize());
+        let start = of.offset.saturating_mul(width);
+        ByteSet::of_window(start, self.eval.sizes(of), self.eval.strides(of), width)
     }
 
     /// The result of a call that undoes another one, and so gives back what that was given.
