@@ -363,7 +363,10 @@ fn limits_are_named_and_bounded() {
     let graph = folder.write("g.graph", GRAPH);
     for (limit, words) in [
         ("text", "expected NAME=VALUE"),
-        ("nope=5", "these can be set: text (536870912 bytes), objects (33554432 objects), elements"),
+        (
+            "nope=5",
+            "these can be set: text (536870912 bytes), parts (50331648 parts), objects (33554432 objects), elements",
+        ),
         ("ranks=5", "ranks is fixed at 1048576 ranks: Ranks of a world"),
         ("text=0", "text can be 1 to"),
         ("text=many", "expected a number"),

@@ -139,6 +139,9 @@ pub enum Status {
 #[derive(Debug)]
 pub struct CouldNotRun(String);
 
+/// Faults of one file that are told at most.
+const MOST_FAULTS: usize = 20;
+
 impl CouldNotRun {
     fn new(message: impl fmt::Display) -> CouldNotRun {
         let mut message = message.to_string();
@@ -157,7 +160,10 @@ impl CouldNotRun {
                 None => format!("{file}: {fault}"),
             }
         };
-        let lines: Vec<String> = faults.iter().map(|fault| line(fault)).collect();
+        let mut lines: Vec<String> = faults.iter().take(MOST_FAULTS).map(|fault| line(fault)).collect();
+        if let Some(more) = faults.len().checked_sub(MOST_FAULTS).filter(|more| *more > 0) {
+            lines.push(format!("{}: and {more} more", file.display()));
+        }
         CouldNotRun::new(lines.join("\n"))
     }
 

@@ -22,6 +22,8 @@ pub(super) struct Ways<'p, 'g> {
     writers: FxHashMap<u32, Vec<NodeId>>,
     /// Which values are made of what is drawn.
     drawn: Vec<bool>,
+    /// The calls of which nothing is known, so that each may depend on those before it.
+    unknown: Vec<NodeId>,
 }
 
 /// A call by its operator, by its operator with its constants, and by the values of its tensors.
@@ -60,6 +62,7 @@ impl<'p, 'g> Ways<'p, 'g> {
             memory: (0..count as u32).collect(),
             writers: FxHashMap::default(),
             drawn: vec![false; count],
+            unknown: Vec::new(),
         };
         let mut inputs: FxHashMap<u32, NodeId> = FxHashMap::default();
         for node in graph.ids() {
@@ -80,6 +83,7 @@ impl<'p, 'g> Ways<'p, 'g> {
         for node in graph.ids() {
             let Some(step) = program.steps.get(node.index()) else { continue };
             let Some(info) = step.info else { continue };
+            this.unknown.extend((info.kind == Kind::Unknown).then_some(node));
             let mut is_drawn = is_drawn(step);
             graph.for_each_input(node, &mut |input| is_drawn |= this.is_drawn(input));
             this.drawn[node.index()] |= is_drawn;
@@ -236,6 +240,9 @@ impl<'p, 'g> Ways<'p, 'g> {
             };
             graph.for_each_input(node, &mut add);
             self.writers.get(&self.root(node)).into_iter().flatten().for_each(|&writer| add(writer));
+            if let Ok(at @ 1..) = self.unknown.binary_search(&node) {
+                add(self.unknown[at - 1]);
+            }
         }
         let mut all: Vec<NodeId> = seen.into_iter().collect();
         all.sort_unstable();

@@ -271,43 +271,27 @@ const ROWS: &[Row] = &[
 pub(super) const NO_VALUES: &str =
     "a schedule is judged by its order and memory by what is claimed, no values are compared: leave it out";
 
+/// The commands that read files, and the last of them logs alone.
+const FILES: &[&str] = &[
+    "check",
+    "run",
+    "reduce",
+    "keep",
+    "fuzz",
+    "score",
+    "simulate",
+    "smoke",
+    "lifecycle",
+    "show",
+    "convert",
+    "serve",
+    "trace",
+];
+
 /// By limit, the commands that look at it. The others are fixed, and cannot be asked for.
 const LIMITS: &[(Limit, &[&str])] = &[
-    (
-        Limit::Text,
-        &[
-            "check",
-            "run",
-            "reduce",
-            "keep",
-            "fuzz",
-            "score",
-            "simulate",
-            "smoke",
-            "lifecycle",
-            "show",
-            "convert",
-            "serve",
-            "trace",
-        ],
-    ),
-    (
-        Limit::Parts,
-        &[
-            "check",
-            "run",
-            "reduce",
-            "keep",
-            "fuzz",
-            "score",
-            "simulate",
-            "smoke",
-            "lifecycle",
-            "show",
-            "convert",
-            "serve",
-        ],
-    ),
+    (Limit::Text, FILES),
+    (Limit::Parts, FILES.split_at(FILES.len() - 1).0),
     (Limit::Objects, &["check", "simulate", "lifecycle", "serve"]),
     (Limit::Elements, &["check", "reduce", "fuzz", "score", "serve"]),
     (Limit::Smoke, &["smoke"]),

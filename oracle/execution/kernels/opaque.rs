@@ -32,7 +32,8 @@ impl<'a> Rank<'a> {
             key = mix(key, self.draw(node));
         }
         if info.effect {
-            let arguments = key;
+            let arguments =
+                if info.kind == Kind::Unknown { self.given_in_any_order(node, step.key)? } else { key };
             self.note_effect(node, arguments, None);
             if info.kind == Kind::Unknown {
                 self.effects.last_mut().iter_mut().for_each(|effect| effect.certain = false);
@@ -136,6 +137,16 @@ impl<'a> Rank<'a> {
             }
         }
         Ok(hash)
+    }
+
+    /// A hash of everything that a node is given, in any order: an operator of which nothing is known may take it so.
+    fn given_in_any_order(&self, node: NodeId, key: u64) -> Outcome<u64> {
+        let info = self.program.steps.get(node.index()).and_then(|step| step.info);
+        let values = stated(self.program.graph, node, info);
+        let digest = |(_, value)| Ok(self.digest(&self.item(value)?)?.hash);
+        let mut all = values.into_iter().map(digest).collect::<Outcome<Vec<u64>>>()?;
+        all.sort_unstable();
+        Ok(hash::words(key, all))
     }
 
     /// An argument that counts dimensions of the first tensor, and how many that has.

@@ -8,9 +8,11 @@ use super::super::layout::{Window, is_injective};
 use super::super::program::Step;
 use super::super::rank::Rank;
 use super::opaque::collect;
-use crate::analysis::bytes::{ByteSet, Overlap};
+use crate::analysis::bytes::{ByteSet, Overlap, meeting};
 use crate::graph::{NodeId, Value};
 use crate::ops::{Kind, OpInfo};
+use rustc_hash::FxHashMap;
+use std::collections::hash_map::Entry;
 
 impl Rank<'_> {
     /// Refuses a call whose result depends on the order of its elements.
@@ -19,19 +21,28 @@ impl Rank<'_> {
             return Ok(());
         };
         let windows = self.windows_of(node, info)?;
-        for (at, (own, _)) in windows.iter().enumerate().filter(|(_, (_, is_written))| *is_written) {
-            if !is_injective(&own.shape, &own.strides) {
-                return Err(refuse!("{} writes elements that overlap", info.target));
-            }
-            let reads_elsewhere = windows.iter().enumerate().any(|(index, (other, _))| {
-                let is_one =
-                    (other.offset, other.shape, other.strides) == (own.offset, own.shape, own.strides);
-                index != at
-                    && other.storage == own.storage
-                    && !(kind.takes_corresponding() && is_one)
-                    && meet(own, other)
-            });
-            if reads_elsewhere {
+        if windows.iter().any(|(own, is_written)| *is_written && !is_injective(&own.shape, &own.strides)) {
+            return Err(refuse!("{} writes elements that overlap", info.target));
+        }
+        let mut on_storage: FxHashMap<_, FxHashMap<_, (ByteSet, bool)>> = FxHashMap::default();
+        for (window, is_written) in &windows {
+            let here = on_storage.entry(window.storage).or_default();
+            let lies = (window.offset, &*window.shape, &*window.strides);
+            let (_, writes) = match here.entry(lies) {
+                // Who takes corresponding elements may write where it reads.
+                Entry::Occupied(known) if kind.takes_corresponding() => known.into_mut(),
+                Entry::Occupied(known) if (known.get().1 || *is_written) && !known.get().0.is_empty() => {
+                    return Err(refuse!("{} writes to what it reads elsewhere", info.target));
+                }
+                entry => entry.or_insert((bytes(window), false)),
+            };
+            *writes |= is_written;
+        }
+        for windows in on_storage.values() {
+            let (sets, written): (Vec<ByteSet>, Vec<bool>) = windows.values().copied().unzip();
+            let meets =
+                |i: usize, j: usize| (written[i] || written[j]) && sets[i].overlap(sets[j]) != Overlap::No;
+            if meeting(&sets, &mut |i, j| (!meets(i, j)).then_some(())).is_none() {
                 return Err(refuse!("{} writes to what it reads elsewhere", info.target));
             }
         }
@@ -57,11 +68,8 @@ impl Rank<'_> {
     }
 }
 
-/// Whether two windows on one storage may have an element in common.
-fn meet(one: &Window, other: &Window) -> bool {
-    let bytes = |of: &Window| {
-        let width = i64::from(of.dtype.itemsize());
-        ByteSet::of_window(of.offset.saturating_mul(width), &of.shape, &of.strides, width)
-    };
-    bytes(one).overlap(bytes(other)) != Overlap::No
+/// The bytes that a window shows.
+fn bytes(of: &Window) -> ByteSet {
+    let width = i64::from(of.dtype.itemsize());
+    ByteSet::of_window(of.offset.saturating_mul(width), &of.shape, &of.strides, width)
 }

@@ -319,7 +319,7 @@ fn differences_are_told_with_both_sides() {
         told(5),
         ["rank 0: the final contents of input x, element [0, 1]: 1 before, 2 after (3 elements differ)"]
     );
-    assert_eq!(told(6), ["rank 0: output 0: f32[2, 2] before, Int(2) after"]);
+    assert_eq!(told(6), ["rank 0: output 0: f32[2, 2] before, 2 after"]);
     assert_eq!(told(7), ["rank 0: output 0: f32[2, 2] before, nothing after"]);
 }
 

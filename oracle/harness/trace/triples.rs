@@ -7,7 +7,9 @@
 //! What is not judged: which values are saved.
 
 use super::shown::Shown;
-use crate::graph::{Graph, Op};
+use crate::graph::{Graph, Op, Out, Tensor};
+use crate::ops::Ops;
+use crate::ops::shape::{ShapeFault, check};
 use crate::rules::partition::{compose, returned, with_replays};
 use ir::format::fx::Printed;
 use ir::format::torch_trace::CompileId;
@@ -62,7 +64,26 @@ pub(super) fn joined(joint: &Printed, forward: &Printed, backward: &Printed) -> 
     }
     let backward = with_own_bodies(&backward.graph, &forward.graph);
     let composed = compose(&joint.graph, &forward.graph, &backward, of_forward)?;
-    Ok(with_replays(&joint.graph, [&forward.graph, &backward], of_forward, composed))
+    let mut joined = with_replays(&joint.graph, [&forward.graph, &backward], of_forward, composed);
+    lay_as_given(&mut joined);
+    Ok(joined)
+}
+
+/// Texts record no offsets: those of views of what forward saves were counted from the inputs of backward.
+fn lay_as_given(graph: &mut Graph) {
+    let ops = Ops::of(graph);
+    for id in graph.ids() {
+        let starts = |fault: &ShapeFault| match *fault {
+            ShapeFault::Offset { result: 0, rule, .. } => Some(rule),
+            _ => None,
+        };
+        // What is laid right lays what is made of it.
+        let offset = check(graph, &ops, id).iter().find_map(starts);
+        if let (Some(offset), Some(&tensor)) = (offset, graph.tensor_of(id)) {
+            let tensor = graph.push_tensor(Tensor { offset, ..tensor });
+            graph.node_mut(id).out = Out::Tensor(tensor);
+        }
+    }
 }
 
 /// The backward graph with names of bodies that the forward graph does not have.

@@ -17,6 +17,7 @@ pub mod disagreements;
 pub mod draws;
 pub mod edges;
 pub mod fault;
+pub mod functional;
 pub mod fused;
 pub mod in_flight;
 pub mod messages;

@@ -207,7 +207,7 @@ impl Pair<'_> {
         let (x, y) = (self.a.node(id), self.b.node(id));
         let name = self.a.name(id);
         if name != self.b.name(id) {
-            return Some(format!("name of node {}: {name:?} and {:?}", id.0, self.b.name(id)));
+            return Some(format!("name of node {}: \"{name}\" and \"{}\"", id.0, self.b.name(id)));
         }
         let part = if x.op != y.op {
             "what it is"
@@ -226,7 +226,7 @@ impl Pair<'_> {
         } else {
             return None;
         };
-        Some(format!("{part} of node {name:?}"))
+        Some(format!("{part} of node \"{name}\""))
     }
 
     fn texts(self, x: Str, y: Str) -> bool {

@@ -128,6 +128,47 @@ impl Kind {
     }
 }
 
+impl Kind {
+    /// Whether it gives finite numbers where its operands are and nothing overflows. `second`: the second operand, where that is
+    /// a number, and else 0.
+    pub fn keeps_finite(self, second: f64) -> bool {
+        use self::Unary::*;
+        match self {
+            Kind::Unary(op) => !matches!(
+                op,
+                Log | Log2 | Log1p | Log10 | Sqrt | Rsqrt | Reciprocal | Tan | Asin | Acos | Acosh | Atanh
+            ),
+            Kind::Binary(self::Binary::Div) => second != 0.0,
+            Kind::Binary(self::Binary::Pow) => second >= 1.0 && second.fract() == 0.0,
+            Kind::Binary(op) => {
+                !matches!(op, self::Binary::Fmod | self::Binary::Remainder | self::Binary::FloorDivide)
+            }
+            Kind::Reduce(op) => {
+                use self::Reduce::*;
+                matches!(op, Sum | Mean | Amax | Amin | Any | All)
+            }
+            Kind::View(_) | Kind::Move(_) | Kind::Cast | Kind::Fill(_) | Kind::Arange | Kind::Random(_) => {
+                true
+            }
+            Kind::Where | Kind::Fma | Kind::Clamp | Kind::MaskedFill | Kind::Cumsum | Kind::Matmul(_) => true,
+            Kind::Collective(_) | Kind::Wait | Kind::GetItem => true,
+            _ => false,
+        }
+    }
+
+    /// Whether it is a function of the elements of its operands: it looks at no strides, draws nothing, and does not
+    /// communicate.
+    pub fn is_function(self) -> bool {
+        match self {
+            Kind::View(self::View::AsStrided) | Kind::Move(self::Move::AsStridedScatter) => false,
+            Kind::Collective(_) | Kind::Wait | Kind::Random(_) | Kind::Unknown => false,
+            Kind::Number(_) | Kind::SymSize | Kind::SymNumel | Kind::SymStride | Kind::Item => false,
+            Kind::Assert | Kind::Sync(_) | Kind::Effect | Kind::Resize => false,
+            _ => true,
+        }
+    }
+}
+
 /// Movement of elements.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[allow(missing_docs)]

@@ -9,7 +9,7 @@ use super::{
     written_lists,
 };
 use crate::analysis::validate::{Fault, validate};
-use crate::analysis::{fused, plain};
+use crate::analysis::{functional, fused, plain};
 use crate::case::{PassConfig, Setting};
 use crate::family::Gives;
 use crate::graph::Graph;
@@ -184,6 +184,9 @@ pub(super) fn seen_through(
         if is_rewrite { bodies::inlined(&own).unwrap_or(own) } else { own }
     };
     let mut graphs: Vec<Graph> = all().zip(&written).map(inlined).collect();
+    if is_rewrite {
+        functional::describe(&mut graphs, &functional::described(&all().collect::<Vec<_>>()));
+    }
     // Where calls are compared and not values, a body that differs is a call that differs.
     let assumed = bodies::named(&mut graphs, is_rewrite, &|one, other| {
         // What is the same but for roundings is not the same function.

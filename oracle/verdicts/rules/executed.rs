@@ -308,32 +308,40 @@ pub(super) fn differences_at_small_sizes(
     differences_from(STARTS[0]).filter(|_| differences_from(STARTS[1]).is_some())
 }
 
-/// What differs by more than roundings where calls that are defined are written out.
-pub(super) fn differences_by_definitions(evidence: &Evidence, limit: u64) -> Option<Vec<ValueDifference>> {
+/// What is said of a pair with the calls written out that are defined; `None` where none is, or one cannot be run.
+fn by_definitions<T>(
+    evidence: &Evidence,
+    limit: u64,
+    look: impl FnOnce(&Evidence, &Prepared, &Pair) -> Option<T>,
+) -> Option<T> {
     // What a rounding decides, double precision does not confirm.
     let graphs = written(evidence, Rounded::Otherwise)?;
     let written = of_graphs(evidence, &graphs)?;
-    let allowed = &evidence.policies.allowed;
-    let tolerance = allowed.tolerance.filter(|_| allowed.numerics == Numerics::Approximate);
     let prepared = Prepared::new(&written).ok()?;
     let Prepared { before, after, world } = &prepared;
-    let pair = Pair { before, after, world, options: &options(&written, limit) };
-    let answers = pair.stable_differences(tolerance.unwrap_or(0.0))?;
-    if allowed.numerics >= Numerics::Reassociation && !is_apart(&written, limit) {
-        return None;
-    }
-    let mut found = values_of(prepared.answer(&written, &answers))?;
-    // A call that a definition makes has no name in the graphs that were given.
-    let is_given = |cause: &ValueDifference| {
-        cause.nodes.iter().all(|name| {
-            evidence.before.graph.find(name).is_some() || evidence.after.graph.find(name).is_some()
-        })
-    };
-    let observed = found.first().map_or(Observed::Outputs, |one| one.observed);
-    let parted = answers.numbers.iter().filter_map(|runs| cause::parted(&written, runs, observed).cause);
-    found.splice(0..0, parted.filter(is_given).collect::<Vec<_>>());
-    found.iter_mut().for_each(|one| one.title += " where calls are written out by their definitions");
-    Some(found)
+    look(&written, &prepared, &Pair { before, after, world, options: &options(&written, limit) })
+}
+
+/// What differs by more than roundings where calls that are defined are written out.
+pub(super) fn differences_by_definitions(evidence: &Evidence, limit: u64) -> Option<Vec<ValueDifference>> {
+    let allowed = &evidence.policies.allowed;
+    let tolerance = allowed.tolerance.filter(|_| allowed.numerics == Numerics::Approximate);
+    by_definitions(evidence, limit, |written, prepared, pair| {
+        let answers = pair.stable_differences(tolerance.unwrap_or(0.0))?;
+        if allowed.numerics >= Numerics::Reassociation && !is_apart(written, limit) {
+            return None;
+        }
+        let mut found = values_of(prepared.answer(written, &answers))?;
+        // A call that a definition makes has no name in the graphs that were given.
+        let sides = [evidence.before.graph, evidence.after.graph];
+        let is_given = |name: &String| sides.iter().any(|graph| graph.find(name).is_some());
+        let observed = found.first().map_or(Observed::Outputs, |one| one.observed);
+        let parted = answers.numbers.iter().filter_map(|runs| cause::parted(written, runs, observed).cause);
+        let parted = parted.filter(|cause| cause.nodes.iter().all(is_given));
+        found.splice(0..0, parted.collect::<Vec<_>>());
+        found.iter_mut().for_each(|one| one.title += " where calls are written out by their definitions");
+        Some(found)
+    })
 }
 
 /// Whether nothing differs where calls that are defined are written out: then what is drawn for their values says nothing, unless
@@ -342,17 +350,11 @@ fn agree_by_definitions(evidence: &Evidence, limit: u64) -> bool {
     let (before, after) = (&evidence.before, &evidence.after);
     let calls = Calls::new(before.graph, after.graph);
     let mut twins = std::iter::zip(&evidence.correspondence.before_of, after.graph.ids());
-    if !twins.all(|(twin, id)| twin.is_none_or(|twin| calls.same_constants(twin, id))) {
-        return false;
-    }
-    let Some(graphs) = written(evidence, Rounded::Otherwise) else { return false };
-    let Some(written) = of_graphs(evidence, &graphs) else { return false };
-    let Ok(prepared) = Prepared::new(&written) else { return false };
-    let Prepared { before, after, world } = &prepared;
-    let pair = Pair { before, after, world, options: &options(&written, limit) };
-    pair.run(&Concrete::of_trial(0)).is_ok()
-        && pair.stable_differences(0.0).is_none()
-        && !is_apart(&written, limit)
+    twins.all(|(twin, id)| twin.is_none_or(|twin| calls.same_constants(twin, id)))
+        && by_definitions(evidence, limit, |written, _, pair| {
+            let runs = pair.run(&Concrete::of_trial(0)).is_ok();
+            Some(runs && pair.stable_differences(0.0).is_none() && !is_apart(written, limit))
+        }) == Some(true)
 }
 
 /// Whether both graphs are apart by the laws of the level that is allowed. What the laws of real functions tell apart none of

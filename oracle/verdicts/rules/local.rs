@@ -27,7 +27,6 @@ use super::proved::Evaluated;
 use super::{AnalyzedGraph, Evidence, executed, loosened};
 use crate::expression::symbols_of;
 use crate::graph::{Dim, Dtype, Graph, Node, NodeId, Op, Out, Transcriber, Value, bound_of};
-use crate::ops::{Binary, Kind, Move, Reduce, Unary, View};
 use crate::semantics::Numerics;
 use crate::semantics::symbolic::{Evaluation, ValueId};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -237,57 +236,13 @@ impl<'s, 'g> Side<'s, 'g> {
     fn keeps_finite(&self, id: NodeId) -> bool {
         let graph = self.side.graph;
         let Some(info) = self.side.ops.call(graph, id) else { return true };
-        let number = |place: usize| match graph.arg(id, place) {
+        let second = match graph.arg(id, 1) {
             Some(Value::Float(x)) => x,
             Some(Value::Int(n)) => n as f64,
             _ => 0.0,
         };
         let is_finite = |value: &Value| !matches!(value, Value::Float(x) if !x.is_finite());
-        let is_kept = match info.kind {
-            Kind::Unary(op) => !matches!(
-                op,
-                Unary::Log
-                    | Unary::Log2
-                    | Unary::Log1p
-                    | Unary::Log10
-                    | Unary::Sqrt
-                    | Unary::Rsqrt
-                    | Unary::Reciprocal
-                    | Unary::Tan
-                    | Unary::Asin
-                    | Unary::Acos
-                    | Unary::Acosh
-                    | Unary::Atanh
-            ),
-            Kind::Binary(Binary::Div) => number(1) != 0.0,
-            Kind::Binary(Binary::Pow) => number(1) >= 1.0 && number(1).fract() == 0.0,
-            Kind::Binary(op) => !matches!(op, Binary::Fmod | Binary::Remainder | Binary::FloorDivide),
-            Kind::Reduce(op) => {
-                matches!(
-                    op,
-                    Reduce::Sum | Reduce::Mean | Reduce::Amax | Reduce::Amin | Reduce::Any | Reduce::All
-                )
-            }
-            kind => matches!(
-                kind,
-                Kind::View(_)
-                    | Kind::Move(_)
-                    | Kind::Cast
-                    | Kind::Fill(_)
-                    | Kind::Arange
-                    | Kind::Random(_)
-                    | Kind::Where
-                    | Kind::Fma
-                    | Kind::Clamp
-                    | Kind::MaskedFill
-                    | Kind::Cumsum
-                    | Kind::Matmul(_)
-                    | Kind::Collective(_)
-                    | Kind::Wait
-                    | Kind::GetItem
-            ),
-        };
-        is_kept
+        info.kind.keeps_finite(second)
             && graph.args(id).iter().all(is_finite)
             && graph.kwargs(id).all(|(_, value)| is_finite(&value))
     }
@@ -296,25 +251,7 @@ impl<'s, 'g> Side<'s, 'g> {
     fn is_function(&self, id: NodeId) -> bool {
         let graph = self.side.graph;
         let Some(info) = self.side.ops.call(graph, id) else { return false };
-        let is_other = matches!(
-            info.kind,
-            Kind::View(View::AsStrided)
-                | Kind::Move(Move::AsStridedScatter)
-                | Kind::Collective(_)
-                | Kind::Wait
-                | Kind::Random(_)
-                | Kind::Number(_)
-                | Kind::SymSize
-                | Kind::SymNumel
-                | Kind::SymStride
-                | Kind::Item
-                | Kind::Assert
-                | Kind::Sync(_)
-                | Kind::Effect
-                | Kind::Resize
-                | Kind::Unknown
-        );
-        !is_other && !info.effect && !info.writes() && !self.side.ops.draws(graph, id)
+        info.kind.is_function() && !info.effect && !info.writes() && !self.side.ops.draws(graph, id)
     }
 
     /// The calls of a region at some sizes, as a graph of their own that takes these values.

@@ -208,7 +208,6 @@ impl Parser<'_> {
         if let Err(error) = serde_json::from_str::<serde::de::IgnoredAny>(&json) {
             return Err(self.fail((start, self.end()), format!("this is not JSON: {error}")));
         }
-        self.graph.facts.retain(|(t, _)| *t != target);
         self.graph.facts.push((target, json));
         self.finish_bare()
     }

@@ -11,7 +11,7 @@ use crate::case::{Case, Comment, Part, Place, Program, Recorded, RecordedGraphs,
 use crate::graph::{Graph, NodeId, OrderingEdge, Rename, Value};
 use crate::limits::Limit;
 use crate::ops::Ops;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -770,6 +770,11 @@ impl Parser<'_> {
             }
         }
         self.ops = Ops::default();
+        // Of two lines about one target the last one holds.
+        let mut stated = FxHashSet::default();
+        self.graph.facts.reverse();
+        self.graph.facts.retain(|(target, _)| stated.insert(target.clone()));
+        self.graph.facts.reverse();
         self.graph.shrink_to_fit();
         std::mem::take(&mut self.graph)
     }

@@ -254,6 +254,12 @@ pub fn judge(flights: &Flights) -> FlightReport {
         }
         all
     };
+    let mut stuck: BTreeMap<(usize, u32), BTreeSet<i64>> = BTreeMap::new();
+    for &rank in flights.ranks.keys() {
+        for launch in flights.waiting(rank).into_iter().filter(|launch| !launch.is_message) {
+            stuck.entry((launch.group, rank)).or_default().insert(launch.number);
+        }
+    }
     for group in 0..flights.groups.len() {
         let members = flights.members(group);
         let mut at: BTreeMap<i64, Vec<(u32, &Launched)>> = BTreeMap::new();
@@ -262,12 +268,10 @@ pub fn judge(flights: &Flights) -> FlightReport {
                 at.entry(number).or_default().push((rank, launch));
             }
         }
-        let waiting: BTreeSet<i64> = members
-            .iter()
-            .flat_map(|&rank| flights.waiting(rank))
-            .filter(|launch| launch.group == group && !launch.is_message)
-            .map(|launch| launch.number)
-            .collect();
+        let waits = |number: &i64| {
+            let of_rank = |rank: &u32| stuck.get(&(group, *rank)).is_some_and(|all| all.contains(number));
+            members.iter().any(of_rank)
+        };
         let mut mismatch = None;
         for (&number, launches) in &at {
             report.compared += usize::from(launches.len() > 1);
@@ -281,7 +285,7 @@ pub fn judge(flights: &Flights) -> FlightReport {
                 let why = format!("rank {first} and rank {rank} do not launch the same: {why}");
                 report.mismatches.push(meeting(flights, &by_number, group, number, &members, Some(why)));
             }
-            if waiting.contains(&number) && mismatch != Some(number) {
+            if mismatch != Some(number) && waits(&number) {
                 report.waits.push(meeting(flights, &by_number, group, number, &members, None));
             }
         }

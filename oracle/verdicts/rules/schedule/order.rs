@@ -5,6 +5,7 @@ use super::super::correspondence::Calls;
 use super::super::streams::unlooked;
 use super::evidence::{Evidence, Explain, Outcome};
 use crate::analysis::Origin;
+use crate::analysis::fault::Fault;
 use crate::analysis::topological::{Violation, violations};
 use crate::graph::{Graph, NodeId, Op};
 use crate::rules::Code;
@@ -24,6 +25,10 @@ pub(super) fn permutation(evidence: &Evidence) -> Checked {
                     .contrast("a scheduler changes positions only", observed),
             );
         };
+        let is_structure = |fault: &&Fault| fault.is_fatal() && !fault.concerns_order();
+        for fault in outcome.after.faults().iter().filter(is_structure) {
+            report(fault.to_string(), before.find(&fault.name), "the graph cannot be executed".into());
+        }
         let mut count: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
         before.ids().for_each(|id| count.entry(before.name(id)).or_default().0 += 1);
         after.ids().for_each(|id| count.entry(after.name(id)).or_default().1 += 1);
