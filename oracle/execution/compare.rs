@@ -138,11 +138,11 @@ fn less_repeated(before: &[Effect], after: &[Effect]) -> Vec<Effect> {
 pub const UNKNOWN_EFFECTS: &str = "nothing is known of an operator that one side calls more often";
 
 /// Whether all that differs is that operators of which nothing is known are called more or less often, or others of
-/// them: they may have no effect at all.
+/// them, or with the same operands in another order: they may have no effect at all, or commute.
 pub fn differ_in_unknown_effects(before: &Run, after: &Run, found: &[Difference]) -> bool {
     let is_effect = |difference: &Difference| matches!(difference.place, Place::Effect(_));
     let certain = |effects: &[Effect]| -> Vec<(String, u64)> {
-        let certain = settled(effects).into_iter().filter(|effect| effect.certain);
+        let certain = settled(effects).into_iter().filter(|effect| effect.unknown.is_none());
         certain.map(|effect| (effect.target.clone(), effect.arguments)).collect()
     };
     let all = |effects: &[Effect]| -> Vec<(String, u64)> {
@@ -152,8 +152,12 @@ pub fn differ_in_unknown_effects(before: &Run, after: &Run, found: &[Difference]
     let targets = |effects: &[Effect]| -> Vec<String> {
         settled(effects).into_iter().map(|effect| effect.target.clone()).collect()
     };
+    let in_any_order = |effects: &[Effect]| -> Vec<Option<u64>> {
+        settled(effects).into_iter().map(|effect| effect.unknown).collect()
+    };
     let is_unknown = |(a, b): (&RankRun, &RankRun)| {
-        targets(&a.effects) != targets(&b.effects) && certain(&a.effects) == certain(&b.effects)
+        let commutes = in_any_order(&a.effects) == in_any_order(&b.effects);
+        (commutes || targets(&a.effects) != targets(&b.effects)) && certain(&a.effects) == certain(&b.effects)
     };
     !found.is_empty() && found.iter().all(is_effect) && ranks.all(is_unknown)
 }

@@ -191,8 +191,9 @@ pub struct Effect {
     pub arguments: u64,
     /// The number asserted, for an assertion.
     pub asserted: Option<Number>,
-    /// Whether it is known to have an effect: of an unknown operator it is not.
-    pub certain: bool,
+    /// Of an operator of which nothing is known a hash of what it is given, in any order: it may have no effect, or take
+    /// its operands so.
+    pub unknown: Option<u64>,
 }
 
 /// A collective that was started.

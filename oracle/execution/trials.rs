@@ -470,11 +470,13 @@ fn sized_by_symbol(graph: &Graph) -> Option<&str> {
     graph.ids().find(is_symbolic).map(|id| graph.name(id))
 }
 
-/// A call of which nothing is known, and that takes a tensor.
+/// A call of which nothing is known, and that takes what is no number: a tensor, or what may hold some.
 fn may_write(graph: &Graph) -> Option<&str> {
     let ops = Ops::of(graph);
-    let takes_tensors =
-        |id: NodeId| graph.inputs(id).into_iter().any(|input| graph.tensor_of(input).is_some());
+    let is_number = |input: NodeId| {
+        matches!(graph.node(input).out, Out::Int(_) | Out::SymInt(_) | Out::SymBool(_) | Out::None)
+    };
+    let takes_tensors = |id: NodeId| graph.inputs(id).into_iter().any(|input| !is_number(input));
     let is_unknown = |id: &NodeId| ops.call(graph, *id).is_some_and(|info| info.kind == Kind::Unknown);
     graph.ids().find(|id| is_unknown(id) && takes_tensors(*id)).map(|id| graph.name(id))
 }

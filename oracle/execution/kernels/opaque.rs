@@ -32,11 +32,10 @@ impl<'a> Rank<'a> {
             key = mix(key, self.draw(node));
         }
         if info.effect {
-            let arguments =
-                if info.kind == Kind::Unknown { self.given_in_any_order(node, step.key)? } else { key };
-            self.note_effect(node, arguments, None);
+            self.note_effect(node, key, None);
             if info.kind == Kind::Unknown {
-                self.effects.last_mut().iter_mut().for_each(|effect| effect.certain = false);
+                let given = self.given_in_any_order(node, step.key)?;
+                self.effects.last_mut().iter_mut().for_each(|effect| effect.unknown = Some(given));
                 self.unknown = mix(self.unknown, key);
                 key = self.unknown;
             }
@@ -139,7 +138,7 @@ impl<'a> Rank<'a> {
         Ok(hash)
     }
 
-    /// A hash of everything that a node is given, in any order: an operator of which nothing is known may take it so.
+    /// A hash of everything that a node is given, in any order.
     fn given_in_any_order(&self, node: NodeId, key: u64) -> Outcome<u64> {
         let info = self.program.steps.get(node.index()).and_then(|step| step.info);
         let values = stated(self.program.graph, node, info);

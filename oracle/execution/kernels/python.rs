@@ -103,6 +103,6 @@ impl Rank<'_> {
             return;
         }
         let target = graph.target(node).to_string();
-        self.effects.push(Effect { node, target, arguments, asserted, certain: true });
+        self.effects.push(Effect { node, target, arguments, asserted, unknown: None });
     }
 }

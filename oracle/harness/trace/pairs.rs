@@ -337,19 +337,20 @@ impl FileJudge<'_> {
         let is_it = |(name, origin): &(String, Shown)| {
             names.contains(&name.as_str()) && origin.inputs().is_some() && origin.inputs() == shown.inputs()
         };
-        origins.iter().position(is_it).map(|at| origins.remove(at))
+        origins.iter().rposition(is_it).map(|at| origins.remove(at))
     }
 
     /// The graph before, which no longer waits.
     fn partner(&mut self, id: &CompileId, pass: &str, after: &Shown) -> Option<Shown> {
         let waiting = self.waiting.get_mut(id)?;
         let of_pass = |(waiting, _): &(String, Shown)| waiting == pass;
-        // Forward and backward of one compilation wait at the same time: inputs tell them apart.
+        // Forward and backward of one compilation wait at the same time: inputs tell them apart. Where a compilation failed, what
+        // it left waits for ever, under the same id as that of another attempt: the last one counts.
         let inputs = after.inputs();
-        let same = waiting.iter().position(|entry| of_pass(entry) && entry.1.inputs() == inputs);
+        let same = waiting.iter().rposition(|entry| of_pass(entry) && entry.1.inputs() == inputs);
         let is_only = pass != "post_grad"
             || after.graph.is_err() && waiting.iter().filter(|&entry| of_pass(entry)).count() == 1;
-        let at = same.or_else(|| waiting.iter().position(of_pass).filter(|_| is_only))?;
+        let at = same.or_else(|| waiting.iter().rposition(of_pass).filter(|_| is_only))?;
         Some(waiting.remove(at).1)
     }
 

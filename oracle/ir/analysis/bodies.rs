@@ -14,6 +14,9 @@ use std::sync::Arc;
 /// The operator whose calls run one body once, and may share it.
 pub const INVOKE: &str = "higher_order.invoke_subgraph";
 
+/// The operator that marks a body as a checkpoint.
+const CHECKPOINT: &str = "higher_order.tag_activation_checkpoint";
+
 /// A call that runs a body once.
 pub struct Called<'g> {
     /// The body.
@@ -22,6 +25,8 @@ pub struct Called<'g> {
     pub after: &'g [Value],
     /// What the body is given, an input each.
     pub given: &'g [Value],
+    /// A keyword that the operator does not take.
+    pub keyword: Option<&'g str>,
 }
 
 /// The body that a value holds; `None` where it holds none, or nobody recorded it.
@@ -38,9 +43,7 @@ pub fn body(graph: &Graph, value: Value) -> Option<&Arc<Graph>> {
 pub fn called(graph: &Graph, id: NodeId) -> Option<Called<'_>> {
     let (body, after, given) = match (graph.target(id), graph.args(id)) {
         (INVOKE, [module, _, given @ ..]) => (body(graph, *module)?, &[][..], given),
-        ("higher_order.wrap" | "higher_order.tag_activation_checkpoint", [module, given @ ..]) => {
-            (body(graph, *module)?, &[][..], given)
-        }
+        ("higher_order.wrap" | CHECKPOINT, [module, given @ ..]) => (body(graph, *module)?, &[][..], given),
         ("higher_order.control_deps", [Value::List(after), module, given @ ..]) => {
             (body(graph, *module)?, graph.values(*after), given)
         }
@@ -51,12 +54,23 @@ pub fn called(graph: &Graph, id: NodeId) -> Option<Called<'_>> {
         [Value::List(span)] => graph.values(*span),
         given => given,
     };
-    Some(Called { body, after, given })
+    let mut keyword = None;
+    match (graph.target(id), graph.kwargs(id).next()) {
+        // Those of a checkpoint say how it is taken.
+        (CHECKPOINT, _) | (_, None) => {}
+        (INVOKE, Some((name, _))) => keyword = Some(name),
+        // Others hand them on to the body.
+        _ => return None,
+    }
+    Some(Called { body, after, given, keyword })
 }
 
 impl Called<'_> {
     /// Why the body does not take what it is given; `None` where it does.
     pub fn misfit(&self) -> Option<ArityError> {
+        if let Some(name) = self.keyword {
+            return Some(ArityError::Unknown { name: name.to_string() });
+        }
         let mut inputs = self.body.ids().filter(|&id| self.body.node(id).op == Op::Placeholder);
         let taken = inputs.by_ref().take(self.given.len()).count();
         match inputs.next() {

@@ -17,7 +17,7 @@
 
 use crate::graph::{Editor, Graph, NodeId, Op, Value};
 use crate::ops::shape::{ShapeError, ShapeFault, check};
-use crate::ops::{Kind, Ops, by_target, uncomputed};
+use crate::ops::{Kind, Ops, uncomputed};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Why the values that are recorded of a call contradict its operator: another kind of thing, other sizes, another
@@ -89,13 +89,16 @@ fn contradicted(graph: &Graph) -> FxHashMap<NodeId, String> {
     graph.ids().filter_map(fault).collect()
 }
 
-/// Leaves waits with what they wait for, and puts a call of an operator that is not computed behind each, which gives what was
-/// recorded of it.
+/// The operator that gives what was recorded of a wait, in the memory of what the wait gives.
+const RECORDED: &str = "graph_oracle.recorded.default";
+
+/// Whether a call gives what was recorded of the wait that it takes, and contradicts it.
+pub fn gives_what_was_recorded(graph: &Graph, id: NodeId) -> bool {
+    graph.target(id) == RECORDED
+}
+
+/// Leaves waits with what they wait for, and puts a call behind each that gives what was recorded of it.
 fn give_what_is_recorded(graph: &mut Graph, waits: &[NodeId]) {
-    let Some((target, facts)) = by_target("aten.clone.default").and_then(|of| uncomputed(of, "opaque"))
-    else {
-        return;
-    };
     if waits.is_empty() {
         return;
     }
@@ -107,11 +110,12 @@ fn give_what_is_recorded(graph: &mut Graph, waits: &[NodeId]) {
         let users = editor.users(wait).to_vec();
         let base = format!("{}_recorded", editor.graph().name(wait));
         let own =
-            editor.insert_before(editor.next(wait), &base, &target, &[Value::Node(wait)], &[], recorded);
+            editor.insert_before(editor.next(wait), &base, RECORDED, &[Value::Node(wait)], &[], recorded);
         users.into_iter().for_each(|user| editor.replace_input(user, wait, own));
     }
     *graph = editor.finish();
-    graph.facts.push((target, facts));
+    let schema = "graph_oracle::recorded(Tensor(a) self) -> Tensor(a)";
+    graph.facts.push((RECORDED.to_string(), serde_json::json!({ "schema": schema }).to_string()));
 }
 
 /// Makes calls those of operators that are not computed, called by their names and `mark`.

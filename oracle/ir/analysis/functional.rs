@@ -4,17 +4,17 @@
 //! and says which of them it writes, and PyTorch writes functional calls only of operators that do nothing else
 //! (`torch._higher_order_ops.auto_functionalize`, `can_auto_functionalize`). That is a schema but for the order of its
 //! parameters. Parameters that are written keep their order, and so do the others; how they lie between each other is told by
-//! the types of what calls give by position.
+//! the types of what calls of the graph before give by position. A graph after is not asked: a pass may have exchanged them.
 //!
 //! # What it does not do
 //!
-//! Where several orders fit, which argument is which is not known: calls by name are another operator than calls by position
-//! then, of which nothing is known.
+//! Where several orders fit, or a call leaves an argument out, which argument is which is not known: calls by name are another
+//! operator than calls by position then, of which nothing is known.
 
 use crate::graph::{Graph, NodeId, Op, Out, Value};
 use crate::ops::by_target;
 use rustc_hash::FxHashMap;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The operator of functional calls.
 const FUNCTIONAL: &str = "higher_order.auto_functionalized_v2";
@@ -31,7 +31,8 @@ type Type = (&'static str, Option<String>);
 /// A parameter: its name, whether it is written, and its type.
 type Parameter = (String, bool, Type);
 
-/// The operators that some graphs call in a functional way and that are not known otherwise.
+/// The operators that some graphs, the first of them that before a pass, call in a functional way and that are not known
+/// otherwise.
 pub fn described(graphs: &[&Graph]) -> Described {
     let mut named: BTreeMap<String, (Vec<Parameter>, bool)> = BTreeMap::new();
     for graph in graphs {
@@ -40,13 +41,24 @@ pub fn described(graphs: &[&Graph]) -> Described {
             let is_known = by_target(&target).is_some()
                 || graphs.iter().any(|graph| graph.facts.iter().any(|(known, _)| *known == target));
             if !is_known {
-                let (_, known) = named.entry(target).or_insert((parameters, false));
-                *known |= returns;
+                let (first, is_other) = named.entry(target).or_insert((parameters.clone(), false));
+                let names = |all: &[Parameter]| all.iter().map(|(name, ..)| name.clone()).collect::<Vec<_>>();
+                *is_other |= returns || names(first) != names(&parameters);
+            }
+        }
+    }
+    // Who leaves arguments out gives fewer than are named.
+    for graph in graphs {
+        for id in graph.ids().filter(|&id| graph.node(id).op == Op::Call) {
+            if let Some((parameters, is_other)) = named.get_mut(graph.target(id)) {
+                let given = graph.args(id).len() + graph.kwargs(id).len();
+                let is_named = |name: &str| parameters.iter().any(|(own, ..)| own == name);
+                *is_other |= given != parameters.len() || !graph.kwargs(id).all(|(name, _)| is_named(name));
             }
         }
     }
     let mut by_position: FxHashMap<&str, Vec<Vec<Type>>> = FxHashMap::default();
-    for graph in graphs {
+    for graph in graphs.iter().take(1) {
         for id in graph.ids().filter(|&id| graph.node(id).op == Op::Call && !graph.args(id).is_empty()) {
             if named.contains_key(graph.target(id)) {
                 let types = graph.args(id).iter().map(|&value| type_of(graph, value));
@@ -54,9 +66,10 @@ pub fn described(graphs: &[&Graph]) -> Described {
             }
         }
     }
-    let each = named.iter().filter(|(_, (_, returns))| !returns).map(|(target, (parameters, _))| {
+    let each = named.iter().map(|(target, (parameters, is_other))| {
         let given = by_position.get(target.as_str()).map_or(&[][..], Vec::as_slice);
-        (target.clone(), schema(target, parameters, given))
+        let facts = if *is_other { None } else { schema(target, parameters, given) };
+        (target.clone(), facts)
     });
     each.collect()
 }
@@ -69,9 +82,12 @@ pub fn describe(graphs: &mut [Graph], described: &Described) {
                 Some(facts) => graph.facts.push((target.clone(), facts.clone())),
                 None => {
                     let is_by_name = |id: &NodeId| graph.target(*id) == target && graph.args(*id).is_empty();
-                    let calls: Vec<NodeId> = graph.ids().filter(is_by_name).collect();
-                    let other = graph.intern_target(&format!("{target} (by name)"));
-                    calls.into_iter().for_each(|id| graph.node_mut(id).target = other);
+                    for id in graph.ids().filter(is_by_name).collect::<Vec<_>>() {
+                        let names: BTreeSet<&str> = graph.kwargs(id).map(|(name, _)| name).collect();
+                        let names = names.into_iter().collect::<Vec<_>>().join(", ");
+                        graph.node_mut(id).target =
+                            graph.intern_target(&format!("{target} (by name: {names})"));
+                    }
                 }
             }
         }
@@ -104,10 +120,18 @@ fn named_by(graph: &Graph, id: NodeId) -> Option<(String, Vec<Parameter>, bool)>
             }
         }
     }
+    let written_names: Vec<String> = written.iter().map(|(name, ..): &Parameter| name.clone()).collect();
     parameters.extend(written);
     let Out::Tuple(outs) = graph.node(id).out else { return None };
     let results = graph.outs(outs).len().checked_sub(bases.len())?;
-    let returns = graph.outs(outs)[..results].iter().any(|out| !matches!(out, Out::Absent | Out::None));
+    // A name of the operator's own may begin so too.
+    let is_own = |key: &str| {
+        let rest = key.strip_prefix('_').filter(|rest| *rest != "all_bases");
+        rest.is_some_and(|rest| !written_names.iter().any(|name| rest.starts_with(&format!("{name}_"))))
+    };
+    let is_own = given.keys().any(|key| is_own(key));
+    let returns =
+        is_own || graph.outs(outs)[..results].iter().any(|out| !matches!(out, Out::Absent | Out::None));
     Some((graph.text(target).to_string(), parameters, returns))
 }
 
@@ -157,7 +181,7 @@ fn schema(target: &str, parameters: &[Parameter], given: &[Vec<Type>]) -> Option
     let mut fitting =
         laid.filter(|laid| laid.iter().enumerate().all(|(place, parameter)| fits(parameter, place)));
     let order = fitting.next()?;
-    if !given.is_empty() && fitting.next().is_some() {
+    if fitting.next().is_some() {
         return None;
     }
     let mark = |at: usize| char::from(b'a' + at as u8);
@@ -188,6 +212,7 @@ mod tests {
         assert!(of(&given(["f32[4]", "f32[4]"])).is_none());
         let alike = [parameter("y", false, "f32[4]"), parameter("x", true, "f32[4]")];
         assert!(schema("my.fill.default", &alike, &given(["f32[4]", "f32[4]"])).is_none());
-        assert!(schema("my.fill.default", &alike, &[]).is_some());
+        assert!(schema("my.fill.default", &alike, &[]).is_none());
+        assert!(schema("my.fill.default", &alike[1..], &[]).is_some());
     }
 }

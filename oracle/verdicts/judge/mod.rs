@@ -314,7 +314,7 @@ fn judge_pair(
 ) -> Result<Judgement, CannotJudge> {
     let pass = PassKind::named(&config.name).map_err(CannotJudge::Pass)?;
     check_options(config)?;
-    let prepared = Prepared::new(pass, before, outcomes, options);
+    let prepared = Prepared::new(pass, before, outcomes, options, true);
     let (before, outcomes) = (&*prepared.before, &prepared.outcomes[..]);
     let given = family::Given { before, programs: &[], config, pass, outcomes, options };
     Ok(prepared.finish((pass.row().judge_given)(&given)?, config, options))
@@ -341,8 +341,10 @@ fn judge_programs(
         befores[at].2.push((ranks.first().copied(), outcome));
         befores[at].1.push(ranks);
     }
-    let prepared: Vec<Prepared> =
-        befores.iter().map(|(before, _, outcomes)| Prepared::new(pass, before, outcomes, options)).collect();
+    let prepared: Vec<Prepared> = befores
+        .iter()
+        .map(|(before, _, outcomes)| Prepared::new(pass, before, outcomes, options, false))
+        .collect();
     let sides = prepared.iter().zip(&befores).map(|(prepared, (_, ranks, _))| Side {
         before: Cow::Borrowed(&*prepared.before),
         outcomes: prepared
@@ -367,11 +369,13 @@ struct Prepared<'g> {
 }
 
 impl<'g> Prepared<'g> {
+    /// `is_of_all`: whether no rank had another graph before.
     fn new(
         pass: PassKind,
         before: &'g Graph,
         outcomes: &'g [(Option<u32>, Outcome)],
         options: &Options,
+        is_of_all: bool,
     ) -> Prepared<'g> {
         // Passes often leave their new nodes without recorded results.
         // Partitions are completed where they are judged, which asks what was recorded.
@@ -388,7 +392,7 @@ impl<'g> Prepared<'g> {
             }
             false => Cow::Borrowed(outcomes),
         };
-        match seen_through(pass, &before, &outcomes, options) {
+        match seen_through(pass, &before, &outcomes, options, is_of_all) {
             None => Prepared { before, outcomes, seen: None },
             Some(mut seen) => {
                 let before = Cow::Owned(std::mem::take(&mut seen.before));

@@ -135,6 +135,7 @@ pub(super) fn seen_through(
     before: &Graph,
     outcomes: &[(Option<u32>, Outcome)],
     options: &Options,
+    is_of_all: bool,
 ) -> Option<SeenThrough> {
     let row = pass.row();
     let has_graphs = matches!(row.gives, Gives::Graph | Gives::Parts);
@@ -185,7 +186,10 @@ pub(super) fn seen_through(
     };
     let mut graphs: Vec<Graph> = all().zip(&written).map(inlined).collect();
     if is_rewrite {
-        functional::describe(&mut graphs, &functional::described(&all().collect::<Vec<_>>()));
+        let mut described = functional::described(&all().collect::<Vec<_>>());
+        // What other ranks call an operator with is not seen here.
+        described.values_mut().filter(|_| !is_of_all).for_each(|facts| *facts = None);
+        functional::describe(&mut graphs, &described);
     }
     // Where calls are compared and not values, a body that differs is a call that differs.
     let assumed = bodies::named(&mut graphs, is_rewrite, &|one, other| {

@@ -4,7 +4,7 @@ use super::{AnalyzedGraph, Checked, Code, Evidence, Merge, Stage};
 use crate::analysis::GroupName;
 use crate::analysis::collectives::bucket_bytes;
 use crate::analysis::contraction::check_contraction;
-use crate::analysis::contradictions::contradiction;
+use crate::analysis::contradictions::{contradiction, gives_what_was_recorded};
 use crate::graph::{Dtype, NodeId, Op, Str};
 use crate::ops::Collective;
 use fixedbitset::FixedBitSet;
@@ -468,8 +468,10 @@ fn cannot_be_bucketed(evidence: &Evidence, launch: usize) -> bool {
     }
     let waits = &before.collectives.waits[launch];
     let is_contradicted = |&id: &NodeId| contradiction(graph, &before.ops, id).is_some();
+    let readers = waits.iter().flat_map(|&wait| before.edges.users(wait));
     if before.edges.users(call.node).iter().any(|user| !waits.contains(user))
-        || waits.iter().chain([&call.node]).any(is_contradicted)
+        || is_contradicted(&call.node)
+        || readers.copied().any(|reader| gives_what_was_recorded(graph, reader))
     {
         return true;
     }

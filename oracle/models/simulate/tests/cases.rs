@@ -496,7 +496,7 @@ fn two_collectives_of_one_group_spin_at_once() {
     };
     let report = sums("");
     assert_eq!(report.finishes(), Some(false), "{report}");
-    assert!(report.faults[0].starts_with("b may start while a spins"), "{report}");
+    assert!(report.hangs[0].starts_with("b may start while a spins"), "{report}");
     assert_eq!(sums("g = streams.wait_stream.default(1, 0)\n").finishes(), Some(true));
 }
 

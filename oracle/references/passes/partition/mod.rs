@@ -203,9 +203,7 @@ impl Run<'_> {
                 continue;
             }
             let mut repeated = self.repeated(&modules, &hazards);
-            if self.method != Method::MinCut {
-                repeated.extend(self.misread(&modules, &hazards));
-            }
+            repeated.extend(self.misread(&modules, &hazards));
             let known = extra.len();
             for id in repeated {
                 match self.method {
@@ -289,6 +287,12 @@ impl Run<'_> {
         }
     }
 
+    /// What backward has of forward: what is saved, and constants, which both graphs hold.
+    fn handed<'m>(&'m self, modules: &'m Modules) -> impl Iterator<Item = NodeId> + 'm {
+        let is_constant = |&id: &NodeId| self.joint.role(id) == joint::Role::Constant;
+        modules.saved.values.iter().copied().chain(self.joint.ids().filter(is_constant))
+    }
+
     /// Values that backward would compute from memory that forward overwrites meanwhile, and that can be saved.
     fn misread(&self, modules: &Modules, hazards: &Hazards) -> Vec<NodeId> {
         let joint = &self.joint;
@@ -298,7 +302,7 @@ impl Run<'_> {
             _ => joint.tags(id).recomputes(),
         };
         let mut found = Vec::new();
-        for &id in &modules.saved.values {
+        for id in self.handed(modules) {
             found.extend(joint.users(id).iter().copied().filter(|&user| {
                 backward.contains(user.index())
                     && hazards.reads_before(id, user)
@@ -377,7 +381,7 @@ impl Run<'_> {
             let users = joint.users(id).iter().copied().filter(|user| backward.contains(user.index()));
             users.filter(move |&user| hazards.reads_before(id, user))
         };
-        let Some(id) = modules.saved.values.iter().copied().find(|&id| readers(id).next().is_some()) else {
+        let Some(id) = self.handed(modules).find(|&id| readers(id).next().is_some()) else {
             return Ok(());
         };
         let name = joint.name(id);
