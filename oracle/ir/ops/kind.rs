@@ -159,13 +159,25 @@ impl Kind {
     /// Whether it is a function of the elements of its operands: it looks at no strides, draws nothing, and does not
     /// communicate.
     pub fn is_function(self) -> bool {
-        match self {
-            Kind::View(self::View::AsStrided) | Kind::Move(self::Move::AsStridedScatter) => false,
-            Kind::Collective(_) | Kind::Wait | Kind::Random(_) | Kind::Unknown => false,
-            Kind::Number(_) | Kind::SymSize | Kind::SymNumel | Kind::SymStride | Kind::Item => false,
-            Kind::Assert | Kind::Sync(_) | Kind::Effect | Kind::Resize => false,
-            _ => true,
-        }
+        use Kind::*;
+        !matches!(
+            self,
+            View(self::View::AsStrided)
+                | Move(self::Move::AsStridedScatter)
+                | Collective(_)
+                | Wait
+                | Random(_)
+                | Unknown
+                | Number(_)
+                | SymSize
+                | SymNumel
+                | SymStride
+                | Item
+                | Assert
+                | Sync(_)
+                | Effect
+                | Resize
+        )
     }
 }
 
