@@ -642,18 +642,18 @@ fn policies(config: &PassConfig, all_promises: bool) -> Result<Policies, CannotJ
     Policies::from_pass(config, all_promises).map_err(CannotJudge::Pass)
 }
 
+/// A judgement with nothing to add.
+fn bare(verdict: Verdict, rules: Vec<(&'static str, RuleStatus)>) -> Judgement {
+    Judgement { verdict, rules, notes: Vec::new(), acted: false }
+}
+
 fn refused(reason: Reason) -> Judgement {
-    Judgement { verdict: Verdict::Refused(reason), rules: Vec::new(), notes: Vec::new(), acted: false }
+    bare(Verdict::Refused(reason), Vec::new())
 }
 
 /// A judgement that could not be made, before any rule was looked at.
 fn left_open(reason: Reason) -> Judgement {
-    Judgement {
-        verdict: Verdict::Undecided(vec![reason]),
-        rules: Vec::new(),
-        notes: Vec::new(),
-        acted: false,
-    }
+    bare(Verdict::Undecided(vec![reason]), Vec::new())
 }
 
 /// A candidate gave no outcome: a refusal, or a finding where it failed.
@@ -666,7 +666,7 @@ fn declined(refusal: Refusal) -> Judgement {
 
 fn failed(failure: &Failure) -> Judgement {
     let (finding, rules) = failure.finding();
-    Judgement { verdict: Verdict::Violated(vec![finding]), rules, notes: Vec::new(), acted: false }
+    bare(Verdict::Violated(vec![finding]), rules)
 }
 
 fn judge_refusal(before: &Graph, refusal: &Refusal, pass: PassKind) -> Judgement {
@@ -688,12 +688,7 @@ fn judge_refusal(before: &Graph, refusal: &Refusal, pass: PassKind) -> Judgement
     let (findings, statuses) = rules::check_only(&evidence, pass, "bucket/failure-atomic");
     match findings.is_empty() {
         true => Judgement { rules: statuses, ..refused(refusal.reason.clone()) },
-        false => Judgement {
-            verdict: Verdict::Violated(findings),
-            rules: statuses,
-            notes: Vec::new(),
-            acted: false,
-        },
+        false => bare(Verdict::Violated(findings), statuses),
     }
 }
 

@@ -453,14 +453,8 @@ pub fn judge_scheduler(
 fn judgement(evidence: &Evidence) -> Judgement {
     let (findings, rules) = schedule::check_all(evidence);
     let undecided = undecided(&rules);
-    let acted = evidence.outcomes.iter().any(|outcome| {
-        let before = evidence.before(outcome).graph;
-        before.ids().map(|id| before.name(id)).ne(outcome
-            .after
-            .graph
-            .ids()
-            .map(|id| outcome.after.graph.name(id)))
-    });
+    let mut outcomes = evidence.outcomes.iter();
+    let acted = outcomes.any(|of| names(evidence.before(of).graph) != names(of.after.graph));
     let verdict = verdict(findings, undecided);
     Judgement { verdict, rules, notes: evidence.warnings(), acted }
 }
