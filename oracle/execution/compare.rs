@@ -135,7 +135,8 @@ fn less_repeated(before: &[Effect], after: &[Effect]) -> Vec<Effect> {
 }
 
 /// Why values are not known where only [unknown effects](differ_in_unknown_effects) differ.
-pub const UNKNOWN_EFFECTS: &str = "nothing is known of an operator that one side calls more often, or otherwise";
+pub const UNKNOWN_EFFECTS: &str =
+    "nothing is known of an operator that one side calls more often, or otherwise";
 
 /// Whether all that differs is that operators of which nothing is known are called more or less often, or others of
 /// them, or with the same operands in another order: they may have no effect at all, or commute.

@@ -61,7 +61,7 @@ codes! {
     UnknownWrite "values/unknown-write"
         "An operator of which nothing is known may write what it takes.";
     UnknownEffects "values/unknown-effects"
-        "One graph calls an operator of which nothing is known more often.";
+        "One graph calls an operator of which nothing is known more often, or with its operands in another order.";
     UnwrittenMemory "values/unwritten-memory"
         "Results hold memory that nobody is known to have written.";
     TrialsNoProof "values/trials-are-no-proof"
