@@ -15,7 +15,7 @@ use crate::analysis::draws::{Draw, is_state, order_of_filling};
 use crate::graph::{NodeId, Out, Value};
 use crate::ops::{Kind, Move, OpInfo, Param, Random};
 use crate::semantics::is_injective;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Output numbers from here on are arguments that the call writes.
@@ -113,7 +113,7 @@ impl Machine<'_, '_> {
             }
         }
         // Tensors that lie alike are looked at once.
-        let mut shared: Vec<i64> = Vec::new();
+        let (mut shared, mut alike): (Vec<i64>, Vec<(usize, usize)>) = Default::default();
         let mut known: FxHashMap<_, usize> = FxHashMap::default();
         let mut on_storage: BTreeMap<u32, Vec<(usize, bool)>> = BTreeMap::new();
         for (j, &(b, is_written)) in tensors.iter().enumerate() {
@@ -124,15 +124,22 @@ impl Machine<'_, '_> {
                 here.push((j, is_written));
                 continue;
             }
-            // Who takes corresponding elements may write where it reads.
             if let Ok(at) = here.binary_search_by_key(&first, |&(i, _)| i) {
                 here[at].1 |= is_written;
-                if here[at].1 && !info.kind.is_elementwise() {
-                    shared.extend([-2, first as i64, j as i64]);
-                }
+                alike.push((first, j));
             }
         }
-        for (i, j) in on_storage.values().flat_map(|windows| self.overlapping(&tensors, windows)) {
+        let windows = || on_storage.values();
+        let pairs: Vec<(usize, usize)> = windows().flat_map(|of| self.overlapping(&tensors, of)).collect();
+        let mut told: FxHashSet<usize> = pairs.iter().flat_map(|&(i, j)| [i, j]).collect();
+        // Who takes corresponding elements may write where it reads.
+        if !info.kind.is_elementwise() {
+            told.extend(windows().flatten().filter(|(_, is_written)| *is_written).map(|&(i, _)| i));
+        }
+        for (i, j) in alike.into_iter().filter(|(first, _)| told.contains(first)) {
+            shared.extend([-2, i as i64, j as i64]);
+        }
+        for (i, j) in pairs {
             let (a, b) = (tensors[i].0, tensors[j].0);
             shared.extend([i as i64, j as i64, b.offset.saturating_sub(a.offset)]);
             shared.extend([a.path, b.path].map(|path| path.map_or(-1, |path| i64::from(path.0))));
