@@ -13,6 +13,7 @@
 
 use super::super::hash::{mix, text};
 use rustc_hash::FxHashMap;
+use std::sync::LazyLock;
 
 /// The small primes.
 const SMALL: [u64; 4] = [8209, 8219, 8221, 8231];
@@ -83,8 +84,15 @@ pub(super) fn fraction(a: u64, modulus: u64) -> Option<(i64, i64)> {
 }
 
 impl Field {
-    /// The fields for graphs with sines and cosines, or for those without.
-    pub(super) fn new(turns: bool) -> Field {
+    /// The fields for graphs with sines and cosines, or for those without. Their tables are as large as many graphs: they
+    /// are made once.
+    pub(super) fn of(turns: bool) -> &'static Field {
+        static FIELDS: [LazyLock<Field>; 2] =
+            [LazyLock::new(|| Field::new(false)), LazyLock::new(|| Field::new(true))];
+        &FIELDS[usize::from(turns)]
+    }
+
+    fn new(turns: bool) -> Field {
         let (p, cofactor, inverse_of_cofactor, g, imaginary) = match turns {
             false => (1_451_822_778_398_472_079, 318, 244_066_564_146_731, 688_018_962_968_061_676, None),
             true => (
@@ -163,7 +171,7 @@ mod tests {
 
     #[test]
     fn exponentials_and_logarithms_are_inverse_homomorphisms() {
-        for field in [Field::new(false), Field::new(true)] {
+        for field in [Field::of(false), Field::of(true)] {
             assert_eq!((field.p - 1) % R, 0);
             for (a, b) in samples(R).zip(samples(R).skip(1)) {
                 assert_eq!(field.exp(add(a, b, R)), mul(field.exp(a), field.exp(b), field.p));
@@ -177,7 +185,7 @@ mod tests {
 
     #[test]
     fn roots_of_products_are_products_of_roots() {
-        let field = Field::new(false);
+        let field = Field::of(false);
         let squares: Vec<u64> = samples(field.p).filter(|&v| field.sqrt(v).is_some()).collect();
         assert!((60..140).contains(&squares.len()), "{}", squares.len());
         for (&a, &b) in squares.iter().zip(&squares[1..]) {
@@ -188,7 +196,7 @@ mod tests {
 
     #[test]
     fn turns_add_up() {
-        let field = Field::new(true);
+        let field = Field::of(true);
         for (a, b) in samples(R).zip(samples(R).skip(1)) {
             let [(c, s), (d, t)] = [a, b].map(|u| field.turn(u).unwrap());
             let (both, _) = field.turn(add(a, b, R)).unwrap();

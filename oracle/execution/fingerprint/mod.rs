@@ -134,7 +134,7 @@ const FEW_CONDITIONS: usize = 3;
 #[derive(Debug)]
 pub struct Fingerprints {
     laws: Laws,
-    field: Arc<Field>,
+    field: &'static Field,
     numbers: Concrete,
     inputs: Inputs,
     table: Arc<Mutex<Table>>,
@@ -329,14 +329,8 @@ pub(super) fn result(function: Pointwise, dtype: Dtype) -> Dtype {
 
 impl Fingerprints {
     fn new(laws: Laws) -> Fingerprints {
-        let numbers = Concrete::of_trial(1);
-        Fingerprints {
-            laws,
-            field: Arc::new(Field::new(false)),
-            numbers,
-            inputs: Inputs::OfTrial,
-            table: Arc::default(),
-        }
+        let (field, numbers) = (Field::of(false), Concrete::of_trial(1));
+        Fingerprints { laws, field, numbers, inputs: Inputs::OfTrial, table: Arc::default() }
     }
 
     /// The laws of bits: elements that are equal are so bit for bit, up to the bits of a NaN.
@@ -361,7 +355,7 @@ impl Fingerprints {
     }
 
     fn algebra<'t>(&'t self, table: &'t mut Table) -> Algebra<'t> {
-        Algebra { field: &self.field, are_bits: self.laws.are_bits(), nans: false, is_whole: false, table }
+        Algebra { field: self.field, are_bits: self.laws.are_bits(), nans: false, is_whole: false, table }
     }
 
     /// The algebra of elements of a dtype.

@@ -14,7 +14,6 @@ use crate::graph::{Dtype, DtypeClass, Graph, Value};
 use crate::ops::{Kind, Ops, Unary};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 /// Elements of all ranks at most: a cell of a fingerprint is as large as a dozen numbers.
 const MOST_ELEMENTS: u64 = 1 << 20;
@@ -125,7 +124,7 @@ impl Pair<'_> {
         let is_real = level >= Numerics::Reassociation;
         let marks = self.marks();
         let mut graphs = self.before.iter().chain(self.after).map(|program| program.graph);
-        let field = Arc::new(Field::new(graphs.any(turns)));
+        let field = Field::of(graphs.any(turns));
         let mut domain = Worlds::new(Fingerprints { field, ..Fingerprints::new(Laws::of(level)) });
         let mut found = Likeness { alike: Alike::Same, points: 0, in_doubles: 0.0, in_own };
         let mut seen = Seen::default();
@@ -207,10 +206,10 @@ impl Pair<'_> {
     /// Whether both are the same case by case, by the laws of a level.
     fn is_same_by_cases(&self, level: Numerics) -> bool {
         let mut graphs = self.before.iter().chain(self.after).map(|program| program.graph);
-        let field = Arc::new(Field::new(graphs.any(turns)));
+        let field = Field::of(graphs.any(turns));
         let mut covered = 0;
         for point in 1..=MORE_POINTS {
-            let found = self.cases_at(level, &field, point);
+            let found = self.cases_at(level, field, point);
             covered += usize::from(found == Some(Found::Covered));
             if covered == CASE_POINTS || found.is_none_or(|found| found == Found::Apart) {
                 break;
@@ -220,12 +219,9 @@ impl Pair<'_> {
     }
 
     /// What all cases say at one point; `None` where one of both cannot be run.
-    fn cases_at(&self, level: Numerics, field: &Arc<Field>, point: u32) -> Option<Found> {
-        let fingerprints = Fingerprints {
-            field: Arc::clone(field),
-            numbers: Concrete::of_trial(point),
-            ..Fingerprints::new(Laws::of(level))
-        };
+    fn cases_at(&self, level: Numerics, field: &'static Field, point: u32) -> Option<Found> {
+        let fingerprints =
+            Fingerprints { field, numbers: Concrete::of_trial(point), ..Fingerprints::new(Laws::of(level)) };
         let domain = Worlds::new(fingerprints);
         let mut elements = FxHashMap::default();
         let mut cases = Cases::new(level);

@@ -64,7 +64,7 @@ impl Worlds {
         };
         let of_bits = || Fingerprints {
             laws,
-            field: Arc::clone(&own.field),
+            field: own.field,
             numbers: own.numbers,
             inputs: own.inputs.clone(),
             table: Arc::clone(&own.table),
