@@ -217,6 +217,7 @@ pub fn run_in_colour(
     (complain, complain_coloured): (&mut dyn Write, bool),
 ) -> Status {
     crate::threads::limit_pool();
+    signals::outlive_long_files();
     let (out, complain) =
         (&mut Terminal::new(out, out_coloured), &mut Terminal::new(complain, complain_coloured));
     let matches = Arguments::command().try_get_matches_from(arguments);

@@ -1,13 +1,20 @@
-//! Ctrl-C and SIGTERM: the first asks for a stop, the second ends the program at once.
+//! Signals. Of Ctrl-C and SIGTERM the first asks for a stop, the second ends the program at once. SIGXFSZ ends nothing.
 
 use super::{CouldNotRun, Status};
 use crate::stop::Stop;
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::flag;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// A stop that either signal asks for.
+/// Has a file that reaches the limit on the size of files (`ulimit -f`) be an error of writing, as a full disk is, and
+/// not the end of the program with half a file left.
+pub(super) fn outlive_long_files() {
+    // Where it cannot be done, nothing else is lost.
+    let _ = flag::register(SIGXFSZ, Arc::default());
+}
+
+/// A stop that Ctrl-C and SIGTERM ask for.
 pub(super) fn stop_on_signals() -> Result<Stop, CouldNotRun> {
     let stop = Stop::default();
     let asked = Arc::new(AtomicBool::new(false));

@@ -144,7 +144,7 @@ impl Sources {
     }
 }
 
-/// The files that may hold something.
+/// The files that may hold something; of what is no regular file, what has the name of a log.
 pub(super) fn list(path: &Path) -> io::Result<Vec<PathBuf>> {
     if !std::fs::metadata(path)?.is_dir() {
         return files::open(path).map(|_| vec![path.to_path_buf()]);
@@ -152,10 +152,10 @@ pub(super) fn list(path: &Path) -> io::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in std::fs::read_dir(path)? {
         let path = entry?.path();
-        // A link may lead nowhere.
-        let is_wanted = |about: Metadata| about.is_file() && (about.len() > 0 || is_named_trace(&path));
-        let is_file = std::fs::metadata(&path).is_ok_and(is_wanted);
-        files.extend(is_file.then_some(path));
+        // A link may lead nowhere. What has the name of a log is opened, and then said to be none.
+        let is_file = |about: Metadata| about.is_file() && about.len() > 0;
+        let is_wanted = is_named_trace(&path) || std::fs::metadata(&path).is_ok_and(is_file);
+        files.extend(is_wanted.then_some(path));
     }
     files.sort();
     Ok(files)
@@ -177,12 +177,13 @@ fn kind_of(file: &Path) -> io::Result<Kind> {
     })
 }
 
-/// Whether a file is one of TORCH_TRACE that may still grow: one that is not compressed.
+/// Whether a file is one of TORCH_TRACE that may still grow: one that is not compressed. One that cannot be read is,
+/// where its name says so.
 pub(super) fn is_growing_trace(file: &Path) -> bool {
     let mut start = [0; 2];
     let read = files::open(file).and_then(|mut file| file.read(&mut start));
-    let is_trace = || is_named_trace(file) || kind_of(file).is_ok_and(|kind| kind == Kind::Trace);
-    read.is_ok() && start != GZIP && is_trace()
+    let is_trace = || read.is_ok() && kind_of(file).is_ok_and(|kind| kind == Kind::Trace);
+    start != GZIP && (is_named_trace(file) || is_trace())
 }
 
 /// Whether a file has the name that PyTorch gives the log of a rank.
