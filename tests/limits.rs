@@ -1,6 +1,7 @@
 //! Every number of a small text, made huge: no panic, no abort, little memory, and an answer soon (docs/limits.md).
 
 #![cfg(unix)]
+use crate::traces::trace_of;
 use fuzzing::huge_numbers::{self, NUMBERS, numbers, with_number};
 use graph_oracle::format::text;
 use graph_oracle::gpu;
@@ -292,6 +293,25 @@ fn reading_has_a_bound() {
     let (status, text) = said(&[&"show", &long, &"--limit", &"text=5000"]);
     assert_eq!((status, text.contains("holds more than 5000 bytes")), (Some(2), true), "{text}");
     assert_eq!(said(&[&"show", &long]).0, Some(0));
+    // Whatever file it is: a graph, what completes it, and a trace that holds it.
+    let printed = "class GraphModule(torch.nn.Module):\n    def forward(self, arg0_1: \"f32[4]\"):\n        \
+                   relu: \"f32[4]\" = torch.ops.aten.relu.default(arg0_1)\n        return (relu,)\n";
+    let [graph, groups, runnable, log] = [
+        ("g.txt", printed.to_string()),
+        ("groups.json", format!("[{}]", "[],".repeat(40))),
+        ("runnable.py", format!("def load_args(reader):\n    x = [{}]\n", "[],".repeat(40))),
+        ("dedicated_log_torch_trace_rank_0_a.log", trace_of(&[("before_a", printed), ("after_a", printed)])),
+    ]
+    .map(|(name, text)| folder.write(name, text));
+    for arguments in [
+        &[&"show" as &dyn AsRef<OsStr>, &graph, &"--groups", &groups, &"--limit", &"parts=120"][..],
+        &[&"show", &graph, &"--from", &runnable, &"--limit", &"parts=120"],
+        &[&"show", &graph, &"--limit", &"parts=70"],
+        &[&"trace", &log, &"--verbose", &"--limit", &"parts=70"],
+    ] {
+        let (_, text) = said(arguments);
+        assert!(text.contains("parts (--limit parts=N allows more)"), "{text}");
+    }
 }
 
 #[test]

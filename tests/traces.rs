@@ -215,6 +215,7 @@ fn no_pass_of_the_samples_is_convicted() {
             demand: Vec::new(),
             world: World::default(),
             text: u64::MAX,
+            parts: u64::MAX,
             runnable: None,
             reads_only: false,
         };

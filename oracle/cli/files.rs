@@ -7,7 +7,7 @@ use crate::format::fx;
 use crate::format::json::{self, Document};
 use crate::format::objects::{self, Allowance, Objects};
 use crate::format::recognise::{Kind, recognise, recognise_objects};
-use crate::format::{Places, Spot, memory_snapshot, pickle, text, torch_logs, torch_trace};
+use crate::format::{Places, Spot, memory_snapshot, parts, pickle, text, torch_logs, torch_trace};
 use crate::graph::{Graph, World};
 use crate::judge::Remark;
 use crate::limits::{Limit, Limits};
@@ -259,20 +259,7 @@ fn read_contents(
 
 /// Refuses a text with more parts than may be read.
 pub(super) fn check_parts(path: &Path, bytes: &[u8], limits: &Limits) -> Result<(), CouldNotRun> {
-    let line = if std::str::from_utf8(bytes).is_ok_and(fx::is_printed) { 16 } else { 4 };
-    let weight = |&byte: &u8| match byte {
-        b',' => 1,
-        b'(' | b'[' | b'{' => 3,
-        b'\n' => line,
-        _ => 0,
-    };
-    let (parts, most) = (bytes.iter().map(weight).sum::<u64>(), limits.get(Limit::Parts));
-    match parts > most {
-        true => {
-            Err(in_file(path, &format_args!("holds more than {most} parts (--limit parts=N allows more)")))
-        }
-        false => Ok(()),
-    }
+    parts::check(bytes, limits.get(Limit::Parts)).map_err(|error| in_file(path, &error))
 }
 
 /// The graph of a file that holds one as PyTorch prints it; `None` where it holds something else. What is missing in
@@ -327,6 +314,7 @@ fn printed(
 /// What an `fx_graph_runnable.py` says besides its graph.
 pub(super) fn runnable(path: &Path, limits: &Limits) -> Result<fx::Runnable, CouldNotRun> {
     let text = words(path, limits)?;
+    check_parts(path, text.as_bytes(), limits)?;
     let read = fx::Runnable::read(&text).map_err(|error| at_place(path, &error))?;
     read.ok_or_else(|| in_file(path, &"is no fx_graph_runnable.py: it has no load_args"))
 }
@@ -339,6 +327,7 @@ fn at_place(path: &Path, error: &fx::FxError) -> CouldNotRun {
 /// The ranks and process groups in a file: exchange JSON of which nothing else is read.
 pub(super) fn world(path: &Path, limits: &Limits) -> Result<World, CouldNotRun> {
     let text = words(path, limits)?;
+    check_parts(path, text.as_bytes(), limits)?;
     let mut document: serde_json::Value =
         serde_json::from_str(&text).map_err(|error| in_file(path, &error))?;
     let Some(object) = document.as_object_mut() else {

@@ -99,8 +99,8 @@ impl Known {
         let judge = judge::Options { values, element_limit: limits.get(Limit::Elements), ..judging() };
         let (allow, demand) = (self.allow.clone(), self.demand.clone());
         check_keys(&allow, &demand)?;
-        let text = limits.get(Limit::Text);
-        Ok(Options { judge, allow, demand, world, text, runnable, reads_only: false })
+        let (text, parts) = (limits.get(Limit::Text), limits.get(Limit::Parts));
+        Ok(Options { judge, allow, demand, world, text, parts, runnable, reads_only: false })
     }
 }
 

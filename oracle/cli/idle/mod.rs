@@ -291,7 +291,7 @@ const FILES: &[&str] = &[
 /// By limit, the commands that look at it. The others are fixed, and cannot be asked for.
 const LIMITS: &[(Limit, &[&str])] = &[
     (Limit::Text, FILES),
-    (Limit::Parts, FILES.split_at(FILES.len() - 1).0),
+    (Limit::Parts, FILES),
     (Limit::Objects, &["check", "simulate", "lifecycle", "serve"]),
     (Limit::Elements, &["check", "reduce", "fuzz", "score", "serve"]),
     (Limit::Smoke, &["smoke"]),

@@ -93,6 +93,8 @@ pub struct Options {
     pub world: World,
     /// The most bytes that a compressed file may hold.
     pub text: u64,
+    /// The most parts of one graph's text.
+    pub parts: u64,
     /// What `fx_graph_runnable.py` says of graphs with its inputs, where the records have none.
     pub runnable: Option<Arc<Runnable>>,
     /// Whether graphs are read only: no pair is judged, and ranks are not compared.
@@ -109,6 +111,7 @@ impl Options {
             demand,
             world: World::default(),
             text: Limit::Text.standard(),
+            parts: Limit::Parts.standard(),
             runnable: None,
             reads_only: true,
         }

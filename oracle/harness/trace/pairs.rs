@@ -26,6 +26,7 @@ use crate::analysis::collectives::Collectives;
 use crate::graph::{Graph, Group, Symbol, World};
 use crate::ops::Ops;
 use ir::format::fx;
+use ir::format::parts;
 use ir::format::torch_logs;
 use ir::format::torch_trace::{CompileId, Record, Source};
 use ir::words::held;
@@ -220,7 +221,7 @@ impl FileJudge<'_> {
     /// before.
     fn runnable(&mut self, record: &Record) {
         let id = record.id();
-        match self.runnables.add(record) {
+        match self.runnables.add(record, self.options.parts) {
             Ok(groups) => self.learn(&groups),
             Err(why) => self.note(why),
         }
@@ -376,6 +377,8 @@ impl FileJudge<'_> {
             _ => {
                 known.like = like.and_then(|like| Some(like.graph.as_ref().ok()?.graph.clone()));
                 let read = || {
+                    let parts = parts::check(text.as_bytes(), self.options.parts);
+                    parts.map_err(|message| fx::FxError { line: 1, column: 1, message })?;
                     let mut printed = fx::read(text, &known)?;
                     self.cache.find_members(&mut printed);
                     Ok(printed)

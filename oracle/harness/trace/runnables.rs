@@ -2,6 +2,7 @@
 
 use crate::graph::Group;
 use ir::format::fx::Runnable;
+use ir::format::parts;
 use ir::format::torch_trace::{CompileId, Record};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -18,12 +19,13 @@ impl Runnables {
         Runnables { by_id: FxHashMap::default(), given }
     }
 
-    /// Adds the one of a record, and gives its process groups. An error is a line for the notes.
-    pub(super) fn add(&mut self, record: &Record) -> Result<Vec<Group>, String> {
-        let read = Runnable::read(record.payload.as_deref().unwrap_or(""));
-        let read = read.map_err(|error| {
-            format!("line {}: fx_graph_runnable is not read: {}", record.line_of(error.line), error.message)
-        });
+    /// Adds the one of a record, of at most so many parts, and gives its process groups. An error is a line for the
+    /// notes.
+    pub(super) fn add(&mut self, record: &Record, most: u64) -> Result<Vec<Group>, String> {
+        let text = record.payload.as_deref().unwrap_or("");
+        let unread = |line, why| format!("line {line}: fx_graph_runnable is not read: {why}");
+        parts::check(text.as_bytes(), most).map_err(|why| unread(record.line, why))?;
+        let read = Runnable::read(text).map_err(|error| unread(record.line_of(error.line), error.message));
         let Some(runnable) = read? else { return Ok(Vec::new()) };
         let groups = runnable.groups.clone();
         self.by_id.entry(record.id()).or_default().push(Arc::new(runnable));

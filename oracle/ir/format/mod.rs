@@ -7,6 +7,7 @@ pub mod json;
 mod lines;
 pub mod memory_snapshot;
 pub mod objects;
+pub mod parts;
 pub mod pickle;
 mod picture;
 mod places;
