@@ -461,9 +461,12 @@ fn cannot_be_bucketed(evidence: &Evidence, launch: usize) -> bool {
     let tensor = |node: NodeId| graph.tensor_of(node);
     let Some(input) = call.inputs.first().and_then(|&input| tensor(input)) else { return true };
     let Some(sizes) = graph.sizes(input.shape) else { return true };
-    let Some(&rows) = sizes.first() else { return call.kind != Collective::AllReduce };
-    let uneven = |ranks: i64| call.kind == Collective::ReduceScatter && ranks > 0 && rows % ranks != 0;
-    if call.group_size.is_some_and(uneven) {
+    let lacks_rows = match (call.kind, sizes.first(), call.group_size) {
+        (Collective::AllReduce, ..) => false,
+        (Collective::ReduceScatter, Some(rows), Some(ranks)) => ranks > 0 && rows % ranks != 0,
+        (_, rows, _) => rows.is_none(),
+    };
+    if lacks_rows {
         return true;
     }
     let waits = &before.collectives.waits[launch];
