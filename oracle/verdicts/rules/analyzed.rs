@@ -178,25 +178,18 @@ impl<'a> AnalyzedGraph<'a> {
         self.ops.draws(self.graph, id) && !draws_nothing(self.graph, &self.ops, id)
     }
 
-    /// The first of waits that wait for one another's results; any other node is its own.
+    /// The first of waits of one value, or of one another's results: the others do nothing. Any other node is its own.
     pub(super) fn first_wait(&self, id: NodeId) -> NodeId {
         let earlier = |wait: NodeId| {
-            self.edges.inputs(wait).iter().copied().find(|&input| input < wait && self.is_wait(input))
+            let values = self.edges.inputs(wait).iter();
+            let others = values.flat_map(|value| std::iter::once(value).chain(self.edges.users(*value)));
+            others.copied().find(|&other| other < wait && self.is_wait(other))
         };
         let mut first = id;
-        while let Some(input) = earlier(first).filter(|_| self.is_wait(first)) {
-            first = input;
+        while let Some(other) = earlier(first).filter(|_| self.is_wait(first)) {
+            first = other;
         }
         first
-    }
-
-    /// Whether a node waits for what has been waited for before it, by a wait of the same value or of its result: it does
-    /// nothing.
-    pub(super) fn waits_for_nothing(&self, id: NodeId) -> bool {
-        let inputs = self.edges.inputs(id);
-        let has_other =
-            |&value: &NodeId| self.edges.users(value).iter().any(|&other| other < id && self.is_wait(other));
-        self.first_wait(id) != id || (self.is_wait(id) && inputs.iter().any(has_other))
     }
 
     /// Who reads what a wait gives, other waits aside: then who reads these.

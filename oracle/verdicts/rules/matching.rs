@@ -118,6 +118,21 @@ impl References {
         References { start, all }
     }
 
+    /// Has every reference to a wait for what has been waited for, which does nothing, lead to the first wait.
+    fn take_first_waits(&mut self, graph: &Graph) {
+        let is_wait = |id: NodeId| by_target(graph.target(id)).is_some_and(|info| info.kind == Kind::Wait);
+        let mut first: Vec<NodeId> = graph.ids().collect();
+        let mut first_of: FxHashMap<NodeId, NodeId> = FxHashMap::default();
+        for wait in graph.ids().filter(|&id| graph.node(id).op == Op::Call && is_wait(id)) {
+            let Some(&value) = self.of(wait).first() else { continue };
+            let first_wait = *first_of.entry(value).or_insert(wait);
+            first[wait.index()] = first_wait;
+            // Of what the wait gives, too.
+            first_of.insert(wait, first_wait);
+        }
+        self.take(&first);
+    }
+
     /// Has every reference lead to the node that stands for its own.
     fn take(&mut self, stands_for: &[NodeId]) {
         for reference in &mut self.all {
@@ -215,23 +230,12 @@ impl<'g> Both<'g> {
             analyzed: OnceCell::new(),
             uses: OnceCell::new(),
         };
-        if account != Account::Likeliest {
-            both.take_second_waits_for_the_first();
-        }
+        both.old.take_first_waits(before);
+        both.new.take_first_waits(after);
         if account == Account::Once {
             both.take_equal_calls_for_one();
         }
         both
-    }
-
-    /// Has whoever takes a wait for what has been waited for take that, before and after.
-    fn take_second_waits_for_the_first(&mut self) {
-        let (before, after) = self.analyzed();
-        let first =
-            |side: &AnalyzedGraph| side.graph.ids().map(|id| side.first_wait(id)).collect::<Vec<NodeId>>();
-        let (first_before, first_after) = (first(before), first(after));
-        self.old.take(&first_before);
-        self.new.take(&first_after);
     }
 
     /// Has whoever takes a pure call that is the same as an earlier one take that one, before and after.

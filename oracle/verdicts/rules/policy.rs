@@ -162,12 +162,7 @@ pub(super) fn topo_span(evidence: &Evidence) -> Checked {
     }
     let before = &evidence.before;
     // Waits for what has been waited for are folded before anything is measured.
-    let is_folded = |&id: &NodeId| {
-        let waits_for = before.edges.inputs(id).first().copied();
-        let is_second =
-            |value: NodeId| before.edges.users(value).iter().any(|&user| user < id && before.is_wait(user));
-        before.is_wait(id) && waits_for.is_some_and(|value| before.is_wait(value) || is_second(value))
-    };
+    let is_folded = |&id: &NodeId| before.first_wait(id) != id;
     let folded: Vec<NodeId> = before.graph.ids().filter(is_folded).collect();
     let mut findings = Vec::new();
     for merge in evidence.correspondence.merges.iter().filter(|merge| merge.certain) {

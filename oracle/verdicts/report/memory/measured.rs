@@ -192,15 +192,15 @@ impl<'o> Measured<'o> {
         let predicted = report.replay_peak_bytes();
         // What the graph allocates, largest first. A storage of which nothing is recorded has no size to look for.
         let lives = report.replay.lives.iter();
-        let mut storages: Vec<(i64, &str)> = lives
+        let mut storages: Vec<(i64, String)> = lives
             .filter(|life| life.start.is_some() && life.bytes > 0)
             .map(|life| (life.bytes, report.name(life.by)))
             .collect();
-        storages.sort_by_key(|&(bytes, name)| (std::cmp::Reverse(bytes), name));
+        storages.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
         for device in &self.devices {
             let mut sizes: BTreeMap<i64, usize> = BTreeMap::new();
             device.allocations.iter().for_each(|&bytes| *sizes.entry(bytes).or_default() += 1);
-            let missing: Vec<&(i64, &str)> = storages
+            let missing: Vec<&(i64, String)> = storages
                 .iter()
                 .filter(|(bytes, _)| match sizes.get_mut(bytes) {
                     Some(left @ 1..) => {

@@ -70,8 +70,8 @@ impl<'a> MemoryReport<'a> {
         self.replay.steps.peak().0
     }
 
-    fn name(&self, id: NodeId) -> &'a str {
-        self.graph.name(id)
+    fn name(&self, id: NodeId) -> String {
+        cut(self.graph.name(id).to_string())
     }
 
     /// "step 12 (mm)".
@@ -137,7 +137,7 @@ impl<'a> MemoryReport<'a> {
             let Some(real) = real(i) else { continue };
             match counted[real] {
                 None if covers(&self.replay.lives[real]) => counted[real] = Some(i),
-                None => longer.push((life.bytes, self.name(life.by).to_string())),
+                None => longer.push((life.bytes, self.name(life.by))),
                 Some(first) => {
                     let first = self.name(self.profile.lives[first].by);
                     twice.push((life.bytes, format!("{} is the memory of {first}", self.name(life.by))));
@@ -212,7 +212,8 @@ impl<'a> MemoryReport<'a> {
             .take(LISTED)
             .map(|&i| {
                 let life = self.replay.lives[i];
-                (life.bytes, format!("{}: {}", self.name(life.by), self.replay.held[i].describe(self.graph)))
+                let held = cut(self.replay.held[i].describe(self.graph));
+                (life.bytes, format!("{}: {held}", self.name(life.by)))
             })
             .collect();
         if at.len() > LISTED {
@@ -258,6 +259,12 @@ impl<'a> MemoryReport<'a> {
             "notes": self.notes(),
         })
     }
+}
+
+/// A statement with an end: names may have megabytes.
+fn cut(mut statement: String) -> String {
+    words::cut(&mut statement);
+    statement
 }
 
 #[cfg(test)]
