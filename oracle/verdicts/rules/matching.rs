@@ -571,15 +571,15 @@ impl<'g> Both<'g> {
     /// Calls of which nothing else is known, such as draws, launches and writes that nobody reads: in list order, where
     /// as many that look alike are left on both sides.
     fn rest_in_order(&self, twins: &mut Twins, of_before: &[u64], of_after: &[Option<u64>]) {
-        // What a result is recorded as, and what a launch packs: a bucket of one tensor and of others without elements looks
-        // like the launch of the first. A wait is known by what it waits for.
+        // What a result is recorded as, and of a launch what it packs: the result of a bucket of one tensor and of others
+        // without elements looks like that of the launch of the first. A wait is known by what it waits for.
         let looks = |graph: &'g Graph, references: &References, mut id: NodeId| {
             let kind = |id: NodeId| by_target(graph.target(id)).map(|info| info.kind);
-            let record = graph.tensor_of(id).map(|tensor| (tensor.dtype, graph.sizes(tensor.shape)));
+            let record = |id| graph.tensor_of(id).map(|tensor| (tensor.dtype, graph.sizes(tensor.shape)));
             if graph.node(id).op != Op::Call || kind(id) == Some(Kind::Wait) {
                 return None;
             }
-            let is_launch = matches!(kind(id), Some(Kind::Collective(_)));
+            let (result, is_launch) = (record(id), matches!(kind(id), Some(Kind::Collective(_))));
             while is_launch
                 && let [only] = references.of(id)
                 && *only < id
@@ -588,7 +588,8 @@ impl<'g> Both<'g> {
             {
                 id = *only;
             }
-            Some((record, if is_launch { references.of(id).len() } else { 0 }))
+            let parts = references.of(id).iter().filter(|part| is_launch && part.index() < graph.len());
+            Some((result, parts.map(|&part| record(part)).collect::<Vec<_>>()))
         };
         let mut left: BTreeMap<_, (Vec<NodeId>, Vec<NodeId>)> = BTreeMap::new();
         for old in self.before.ids().filter(|&id| twins.after_of(id).is_none()) {
