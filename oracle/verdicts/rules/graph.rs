@@ -33,9 +33,11 @@ pub(super) fn rule_of(subject: Subject, pass: PassKind) -> &'static str {
 
 /// The faults of a graph after that are not in the graph before, and that no other rule of the pass reports.
 pub(super) fn ill_formed<'f>(before: &AnalyzedGraph, faults: &'f [Fault], pass: PassKind) -> Vec<&'f Fault> {
-    let known: FxHashSet<String> = before.faults().iter().map(ToString::to_string).collect();
+    // Where a node stands in the list is the pass's to choose.
+    let told = |fault: &'_ Fault| (fault.name.clone(), fault.kind.to_string());
+    let known: FxHashSet<(String, String)> = before.faults().iter().map(told).collect();
     let own = faults.iter().filter(|fault| rule_of(fault.kind.subject(), pass) == WELL_FORMED_ID);
-    own.filter(|fault| !known.contains(&fault.to_string())).collect()
+    own.filter(|fault| !known.contains(&told(fault))).collect()
 }
 
 /// The result has no faults that the input had not. Those of some subjects have [a rule of their own](rule_of).
