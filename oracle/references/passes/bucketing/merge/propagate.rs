@@ -10,7 +10,7 @@
 
 use super::layout::Layout;
 use crate::graph::{Dim, Editor, Graph, NodeId, Out, StorageId, Tensor, Value};
-use crate::ops::shape::{Inferred, Output, Size, TensorMeta, infer};
+use crate::ops::shape::{Inferred, Output, Size, infer};
 use crate::ops::{Bound, Kind, Ops};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::VecDeque;
@@ -132,27 +132,20 @@ fn renewed(graph: &mut Graph, id: NodeId, inferred: &Inferred) -> Option<Out> {
 fn renew(graph: &mut Graph, out: Out, output: &Output) -> Option<Out> {
     let (Out::Tensor(id), Output::Tensor(meta)) = (out, output) else { return None };
     let mut tensor = *graph.tensor(id);
-    let shape = dims(&meta.shape)?;
+    // The new value lies otherwise and is the same: a record of other sizes, or of another dtype, contradicted its operator
+    // before too.
+    let is_contradicted = graph.dims(tensor.shape) != dims(&meta.shape)?
+        || meta.dtype.is_some_and(|dtype| dtype != tensor.dtype);
     let stride = meta.stride.as_deref().and_then(dims);
-    let same_shape = graph.dims(tensor.shape) == shape;
     let same_stride = stride.as_deref().is_none_or(|stride| same_strides(graph, &tensor, stride));
-    let same_rest = meta.dtype.is_none_or(|dtype| dtype == tensor.dtype)
-        && meta.offset.known().is_none_or(|offset| offset == tensor.offset);
-    if same_shape && same_stride && same_rest {
+    let offset = meta.offset.known().unwrap_or(tensor.offset);
+    if is_contradicted || same_stride && offset == tensor.offset {
         return None;
     }
-    let TensorMeta { dtype, offset, .. } = meta;
-    if !same_shape || !same_stride {
-        // A shape without strides by the rule keeps the old ones if it can.
-        tensor.stride = match stride {
-            Some(stride) => graph.intern_dims(&stride),
-            None if graph.dims(tensor.stride).len() == shape.len() => tensor.stride,
-            None => return None,
-        };
-        tensor.shape = graph.intern_dims(&shape);
+    if let Some(stride) = stride.filter(|_| !same_stride) {
+        tensor.stride = graph.intern_dims(&stride);
     }
-    tensor.dtype = dtype.unwrap_or(tensor.dtype);
-    tensor.offset = offset.known().unwrap_or(tensor.offset);
+    tensor.offset = offset;
     (tensor.storage, tensor.storage_bytes) = (None, None);
     Some(Out::Tensor(graph.push_tensor(tensor)))
 }
