@@ -2,13 +2,15 @@
 //!
 //! From the users of the replaced value on, breadth first, each node's shape rule is applied again; where the
 //! result differs from what is recorded, it is recorded anew and the node's users follow. A node whose rule
-//! decides nothing, or cannot take the new layout, keeps its metadata. Source:
+//! decides nothing, or cannot take the new layout, keeps its metadata, and so does one whose record contradicts its
+//! operator: that is opaque to everybody. Source:
 //! `_recompute_changed_user_metadata` in `torch._inductor.fx_passes.bucketing`.
 //!
 //! Recorded storages are forgotten along the way, for as long as they are the replaced value's: that storage is
 //! gone.
 
 use super::layout::Layout;
+use crate::analysis::contradictions::contradiction;
 use crate::graph::{Dim, Editor, Graph, NodeId, Out, StorageId, Tensor, Value};
 use crate::ops::shape::{Inferred, Output, Size, infer};
 use crate::ops::{Bound, Kind, Ops};
@@ -69,6 +71,12 @@ pub fn propagate(editor: &mut Editor, ops: &mut Ops, replaced: &[Replaced]) -> b
             refused = true;
             continue;
         };
+        let is_view = ops.call(editor.graph(), id).is_some_and(|info| matches!(info.kind, Kind::View(_)));
+        if contradiction(editor.graph(), ops, id).is_some() {
+            // Its record stays as it is, and that of a view says where it lies in what lies otherwise now.
+            refused |= is_view;
+            continue;
+        }
         if let Some(out) = renewed(editor.graph_mut(), id, &inferred) {
             editor.graph_mut().node_mut(id).out = out;
             push(&mut queue, &mut queued, editor.users(id));
@@ -132,14 +140,10 @@ fn renewed(graph: &mut Graph, id: NodeId, inferred: &Inferred) -> Option<Out> {
 fn renew(graph: &mut Graph, out: Out, output: &Output) -> Option<Out> {
     let (Out::Tensor(id), Output::Tensor(meta)) = (out, output) else { return None };
     let mut tensor = *graph.tensor(id);
-    // The new value lies otherwise and is the same: a record of other sizes, or of another dtype, contradicted its operator
-    // before too.
-    let is_contradicted = graph.dims(tensor.shape) != dims(&meta.shape)?
-        || meta.dtype.is_some_and(|dtype| dtype != tensor.dtype);
     let stride = meta.stride.as_deref().and_then(dims);
     let same_stride = stride.as_deref().is_none_or(|stride| same_strides(graph, &tensor, stride));
     let offset = meta.offset.known().unwrap_or(tensor.offset);
-    if is_contradicted || same_stride && offset == tensor.offset {
+    if same_stride && offset == tensor.offset {
         return None;
     }
     if let Some(stride) = stride.filter(|_| !same_stride) {
