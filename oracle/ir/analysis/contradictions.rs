@@ -73,6 +73,18 @@ pub fn make_opaque(before: &mut Graph, after: Vec<&mut Graph>) {
     }
 }
 
+/// The graph with its contradicted calls opaque, but for waits, and its nodes as they are numbered; `None` where there are
+/// none.
+pub fn with_opaque_calls(graph: &Graph) -> Option<Graph> {
+    let ops = Ops::of(graph);
+    let mut calls: Vec<NodeId> = contradicted(graph).into_keys().collect();
+    calls.retain(|&id| ops.get(graph, id).kind != Kind::Wait);
+    calls.sort_unstable();
+    let mut opaque = (!calls.is_empty()).then(|| graph.clone())?;
+    leave_uncomputed(&mut opaque, &calls, "opaque");
+    Some(opaque)
+}
+
 /// The contradicted calls that can be opaque, each with the contradiction as text.
 fn contradicted(graph: &Graph) -> FxHashMap<NodeId, String> {
     let ops = Ops::of(graph);

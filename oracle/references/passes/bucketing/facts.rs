@@ -3,7 +3,7 @@
 //! The ids are those of the editor too, which begins with the same nodes.
 
 use super::member::{Member, Targets};
-use crate::analysis::contradictions::contradiction;
+use crate::analysis::contradictions::{contradiction, with_opaque_calls};
 use crate::analysis::dependences::Options;
 use crate::analysis::storages::{Mode, StorageIndex};
 use crate::analysis::{Collectives, Dependences, Edges, Origin, Origins, Storages};
@@ -27,10 +27,6 @@ pub struct Facts {
 impl Facts {
     /// Derives them. Linear in the size of the graph.
     pub fn of(graph: &Graph, ops: &Ops) -> Facts {
-        let edges = Edges::new(graph);
-        let collectives = Collectives::new(graph, ops);
-        let storages = Storages::new(graph, ops, &edges, &collectives, Mode::Physical);
-        let dependences = Dependences::new(graph, ops, &edges, &storages, &collectives, Options::default());
         let targets = Targets::of(graph);
         let is_merged = |&id: &NodeId| {
             targets.kind(graph, id).is_some()
@@ -39,6 +35,13 @@ impl Facts {
         let contradicted = graph.ids().filter(is_merged);
         let contradicted =
             contradicted.filter_map(|id| Some((id, contradiction(graph, ops, id)?.to_string()))).collect();
+        // What a call of a false record reads and writes, nobody knows: a view may read.
+        let opaque = with_opaque_calls(graph).map(|graph| (Ops::of(&graph), graph));
+        let (ops, graph) = opaque.as_ref().map_or((ops, graph), |(ops, graph)| (ops, graph));
+        let edges = Edges::new(graph);
+        let collectives = Collectives::new(graph, ops);
+        let storages = Storages::new(graph, ops, &edges, &collectives, Mode::Physical);
+        let dependences = Dependences::new(graph, ops, &edges, &storages, &collectives, Options::default());
         Facts { edges, storages, dependences, contradicted }
     }
 

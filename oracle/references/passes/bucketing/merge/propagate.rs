@@ -3,7 +3,7 @@
 //! From the users of the replaced value on, breadth first, each node's shape rule is applied again; where the
 //! result differs from what is recorded, it is recorded anew and the node's users follow. A node whose rule
 //! decides nothing, or cannot take the new layout, keeps its metadata, and so does one whose record contradicts its
-//! operator: that is opaque to everybody. Source:
+//! operator: that is opaque to everybody, and a view moves with what it is a view of. Source:
 //! `_recompute_changed_user_metadata` in `torch._inductor.fx_passes.bucketing`.
 //!
 //! Recorded storages are forgotten along the way, for as long as they are the replaced value's: that storage is
@@ -47,6 +47,9 @@ pub fn propagate(editor: &mut Editor, ops: &mut Ops, replaced: &[Replaced]) -> b
     if roots.is_empty() {
         return false;
     }
+    // What was recorded of what lies otherwise now.
+    let mut before: FxHashMap<NodeId, Tensor> =
+        replaced.iter().filter(changed).map(|one| (one.new, one.old)).collect();
     let mut refused = false;
     ops.update(editor.graph());
     let mut queue: VecDeque<NodeId> = VecDeque::new();
@@ -71,13 +74,19 @@ pub fn propagate(editor: &mut Editor, ops: &mut Ops, replaced: &[Replaced]) -> b
             refused = true;
             continue;
         };
-        let is_view = ops.call(editor.graph(), id).is_some_and(|info| matches!(info.kind, Kind::View(_)));
-        if contradiction(editor.graph(), ops, id).is_some() {
-            // Its record stays as it is, and that of a view says where it lies in what lies otherwise now.
-            refused |= is_view;
-            continue;
-        }
-        if let Some(out) = renewed(editor.graph_mut(), id, &inferred) {
+        let old = editor.graph().tensor_of(id).copied();
+        let out = match contradiction(editor.graph(), ops, id) {
+            Some(_) => {
+                let out = moved(editor.graph_mut(), ops, id, &before);
+                refused |= out.is_err();
+                out.unwrap_or(None)
+            }
+            None => renewed(editor.graph_mut(), id, &inferred),
+        };
+        if let Some(out) = out {
+            if let Some(old) = old {
+                before.entry(id).or_insert(old);
+            }
             editor.graph_mut().node_mut(id).out = out;
             push(&mut queue, &mut queued, editor.users(id));
         }
@@ -117,6 +126,32 @@ fn is_gapped(graph: &Graph, value: Option<Value>) -> bool {
         Some(Value::Node(input)) => !Layout::of(graph, input).is_some_and(|layout| layout.is_contiguous()),
         _ => false,
     }
+}
+
+/// The strides of what a view shows are others, so that it is not known what it shows now.
+struct Reshaped;
+
+/// What is recorded of a view that contradicts its operator, moved with what it is a view of.
+fn moved(
+    graph: &mut Graph,
+    ops: &Ops,
+    id: NodeId,
+    before: &FxHashMap<NodeId, Tensor>,
+) -> Result<Option<Out>, Reshaped> {
+    let is_view = ops.call(graph, id).is_some_and(|info| matches!(info.kind, Kind::View(_)));
+    let base = graph.inputs(id).first().copied().filter(|_| is_view);
+    let bases = base.and_then(|base| Some((before.get(&base)?, *graph.tensor_of(base)?)));
+    let (Some((old, new)), Some(&tensor)) = (bases, graph.tensor_of(id)) else { return Ok(None) };
+    if old.stride != new.stride {
+        return Err(Reshaped);
+    }
+    let own = before.get(&id).map_or(tensor.offset, |tensor| tensor.offset);
+    let offset = new.offset.checked_sub(old.offset).and_then(|by| own.checked_add(by)).ok_or(Reshaped)?;
+    if offset == tensor.offset {
+        return Ok(None);
+    }
+    let moved = Tensor { offset, storage: None, storage_bytes: None, ..tensor };
+    Ok(Some(Out::Tensor(graph.push_tensor(moved))))
 }
 
 /// What a node returns now, where that differs from what is recorded.
