@@ -5,6 +5,7 @@ use super::plan::{Reason, Refusal};
 use super::strategy::Context;
 use crate::graph::{Dtype, Graph, NodeId, Op, Str, TargetId, Tensor, Value};
 use crate::ops::Collective;
+use rustc_hash::FxHashSet;
 
 /// The targets that the pass knows, as ids of one graph; `None` where the graph has no such target.
 #[derive(Clone, Debug)]
@@ -180,15 +181,16 @@ pub fn bytes(graph: &Graph, member: &Member) -> Option<i64> {
     Some(of(member.start)?.max(of(member.input)?))
 }
 
-/// The candidates of a kind in the order of their waits in the list.
+/// The candidates of a kind in the order of their first waits in the list.
 pub fn in_wait_order(cx: &Context, kind: Collective) -> Result<Vec<Member>, Refusal> {
     let graph = cx.editor.graph();
-    let mut members = Vec::new();
+    let (mut members, mut waited) = (Vec::new(), FxHashSet::default());
     let mut next = cx.editor.first();
     while let Some(wait) = next {
         next = cx.editor.next(wait);
         if let Some((start, found)) = cx.targets.waited(graph, wait)
             && found == kind
+            && waited.insert(start)
         {
             members.push(Member::read(graph, kind, start, wait)?);
         }
