@@ -16,7 +16,7 @@
 //!
 //! Of two values that are equal either one is the larger: a maximum is the same there by both cases, and what is computed of
 //! it is formal. A comparison has a third answer. Where two values are equal, results that differ by a multiple of their
-//! difference, or of its square, are the same.
+//! difference are the same.
 //!
 //! What is added up, or given to a function of which nothing is known, is the same if each part is, whatever the answers are on
 //! which the other ones depend. So the questions of an element fall into *groups*, and the cases of each are tried with the
@@ -832,9 +832,7 @@ impl Algebra<'_> {
             let Question { about, of, is_of_bits, .. } = cases.questions[question];
             let is_multiple = || match self.are_bits {
                 true => of.is(&apart) || of.is(&self.neg(apart)),
-                false => {
-                    [of, self.mul(of, of)].into_iter().any(|power| self.proportion(apart, power).is_some())
-                }
+                false => self.proportion(apart, of).is_some(),
             };
             about == About::Sign && outcome == EQUAL && (is_of_bits || !cases.is_exact) && is_multiple()
         };

@@ -142,6 +142,9 @@ pub(super) struct Table {
     /// Arguments of partial functions in this trial, by side.
     asked: [BTreeMap<(Partial, u64), (Site, u8)>; 2],
     pub(super) sites: BTreeMap<Site, Signs>,
+    /// Partial functions that are undefined in this trial, and whether something undefined was not chosen in it.
+    undefined: Vec<(Site, u8)>,
+    hides: bool,
     /// What is compared by a condition: two values, by the laws.
     compared: FxHashMap<u64, [Cell; 2]>,
     /// The conditions that the first of these is less.
@@ -317,6 +320,10 @@ impl Table {
                 let of_other = other.get(key).map_or(wanted, |&(_, wanted)| wanted);
                 self.sites.entry(site).or_default().wanted |= wanted & of_other;
             }
+        }
+        // Where something undefined was not chosen, nobody saw what comes of it.
+        for (site, seen) in self.undefined.drain(..).filter(|_| !self.hides) {
+            self.sites.entry(site).or_default().seen |= seen;
         }
         let sites = std::mem::take(&mut self.sites);
         *self = Table { sites, ..Table::default() };
@@ -588,13 +595,13 @@ impl Algebra<'_> {
         let sign = a.sign();
         let side = self.table.side;
         let site = (side, self.table.node, partial, self.table.element);
-        let signs = self.table.sites.entry(site).or_default();
-        signs.seen |= match sign {
+        let seen = match sign {
             Some(Ordering::Less) => NEGATIVE,
             Some(Ordering::Equal) => ZERO,
             Some(Ordering::Greater) => POSITIVE,
             None => 0,
         };
+        self.table.undefined.push((site, seen));
         let mut wanted = match partial {
             Partial::Log => NEGATIVE | ZERO,
             Partial::Root => NEGATIVE,
@@ -620,7 +627,7 @@ impl Algebra<'_> {
         let side = self.table.side;
         let site = (side, self.table.node, Partial::Function, self.table.element);
         let seen = if is_undefined { NEGATIVE } else { 0 };
-        self.table.sites.entry(site).or_default().seen |= seen;
+        self.table.undefined.push((site, seen));
         self.table.asked[side].insert((Partial::Function, cell.key()), (site, NEGATIVE));
     }
 
@@ -978,6 +985,8 @@ impl Algebra<'_> {
         if self.decides() {
             return if self.decided(condition).u == 0 { no } else { yes };
         }
+        let other = if condition.number == 0.0 { yes } else { no };
+        self.table.hides |= !other.is_lost && !other.number.is_finite() && other.infinity().is_none();
         let pick = |_: &mut Self, of: &[Cell]| match of {
             [condition, yes, no] => {
                 if condition.u == 0 {
