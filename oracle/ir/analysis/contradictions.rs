@@ -44,7 +44,20 @@ pub fn contradiction(graph: &Graph, ops: &Ops, id: NodeId) -> Option<ShapeFault>
 /// Makes the contradicted calls of a graph, and their copies in what a pass made of it, opaque.
 pub fn make_opaque(before: &mut Graph, after: Vec<&mut Graph>) {
     let found = contradicted(before);
-    let of_after: Vec<FxHashMap<NodeId, String>> = after.iter().map(|graph| contradicted(graph)).collect();
+    // A false record of a call that had a true one is the pass's own.
+    let is_own = |graph: &Graph, id: NodeId| {
+        before
+            .find(graph.name(id))
+            .is_some_and(|twin| before.target(twin) == graph.target(id) && !found.contains_key(&twin))
+    };
+    let of_after: Vec<FxHashMap<NodeId, String>> = after
+        .iter()
+        .map(|graph| {
+            let mut contradicted = contradicted(graph);
+            contradicted.retain(|&id, _| !is_own(graph, id));
+            contradicted
+        })
+        .collect();
     let is_corrected = |id: NodeId| {
         after.iter().zip(&of_after).any(|(graph, contradicted)| {
             graph.find(before.name(id)).is_some_and(|twin| {
