@@ -214,8 +214,10 @@ fn communication(faults: &mut Faults, ops: &Ops, collectives: &Collectives) {
             _ => {}
         }
     }
+    let waited =
+        if collectives.idle_waits.is_empty() { Vec::new() } else { of_collectives(graph, ops, collectives) };
     for &wait in &collectives.idle_waits {
-        if !waits_for_waited(graph, ops, collectives, wait) {
+        if !waited[wait.index()] {
             let mut values = Vec::new();
             graph.for_each_input(wait, &mut |value| values.push(graph.name(value)));
             let value = if values.is_empty() { "nothing".to_string() } else { values.join(", ") };
@@ -224,22 +226,19 @@ fn communication(faults: &mut Faults, ops: &Ops, collectives: &Collectives) {
     }
 }
 
-/// Whether a value is a collective's, waited for already, or a view of it.
-fn waits_for_waited(graph: &Graph, ops: &Ops, collectives: &Collectives, wait: NodeId) -> bool {
-    let mut at = wait;
-    // Each step must go back in the list, or a cycle would never end.
-    while let Some(&value) = graph.inputs(at).first()
-        && value < at
-    {
-        if collectives.launch_of_value(value).is_some() {
-            return true;
-        }
-        match ops.call(graph, value).map(|info| info.kind) {
-            Some(Kind::Wait | Kind::GetItem | Kind::View(_)) => at = value,
-            _ => return false,
-        }
+/// For each node whether it takes the value of a collective, waited for already, or a view of it.
+fn of_collectives(graph: &Graph, ops: &Ops, collectives: &Collectives) -> Vec<bool> {
+    let mut found = vec![false; graph.len()];
+    for id in graph.ids() {
+        // Each step goes back in the list, or a cycle would never end.
+        let Some(&value) = graph.inputs(id).first().filter(|&&value| value < id) else { continue };
+        let shows = || match ops.call(graph, value).map(|info| info.kind) {
+            Some(Kind::Wait | Kind::GetItem | Kind::View(_)) => found[value.index()],
+            _ => false,
+        };
+        found[id.index()] = collectives.launch_of_value(value).is_some() || shows();
     }
-    false
+    found
 }
 
 fn tensors(faults: &mut Faults) {

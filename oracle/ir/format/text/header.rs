@@ -223,13 +223,14 @@ impl Parser<'_> {
             return Err(self.fail(span, "`pass` stands here for the second time"));
         }
         let mut pass = PassConfig::new(self.raw_or_text("the name of a pass")?.0);
+        let mut known = FxHashSet::default();
         while !self.at_line_end() {
             let start = self.here();
             let key = self.word_or_text("an option such as `cap=64MiB`")?;
             let span = (start, self.end());
             self.require('=')?;
             let setting = self.setting()?;
-            if pass.get(&key).is_some() {
+            if !known.insert(key.clone()) {
                 return Err(self.fail(span, format!("option {key} stands here for the second time")));
             }
             pass.options.push((key, setting));
