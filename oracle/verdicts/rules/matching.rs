@@ -29,6 +29,7 @@
 //! is proved equal.
 
 use super::AnalyzedGraph;
+use super::analyzed::first_waits;
 use super::correspondence::Calls;
 use super::equal::{Uses, first_of_equal, kind_of, last_writers, uses};
 use crate::graph::{Graph, NodeId, Op, TargetId};
@@ -116,21 +117,6 @@ impl References {
             start.push(all.len() as u32);
         }
         References { start, all }
-    }
-
-    /// Has every reference to a wait for what has been waited for, which does nothing, lead to the first wait.
-    fn take_first_waits(&mut self, graph: &Graph) {
-        let is_wait = |id: NodeId| by_target(graph.target(id)).is_some_and(|info| info.kind == Kind::Wait);
-        let mut first: Vec<NodeId> = graph.ids().collect();
-        let mut first_of: FxHashMap<NodeId, NodeId> = FxHashMap::default();
-        for wait in graph.ids().filter(|&id| graph.node(id).op == Op::Call && is_wait(id)) {
-            let Some(&value) = self.of(wait).first() else { continue };
-            let first_wait = *first_of.entry(value).or_insert(wait);
-            first[wait.index()] = first_wait;
-            // Of what the wait gives, too.
-            first_of.insert(wait, first_wait);
-        }
-        self.take(&first);
     }
 
     /// Has every reference lead to the node that stands for its own.
@@ -230,8 +216,9 @@ impl<'g> Both<'g> {
             analyzed: OnceCell::new(),
             uses: OnceCell::new(),
         };
-        both.old.take_first_waits(before);
-        both.new.take_first_waits(after);
+        // A wait for what has been waited for does nothing.
+        both.old.take(&first_waits(before));
+        both.new.take(&first_waits(after));
         if account == Account::Once {
             both.take_equal_calls_for_one();
         }
@@ -457,6 +444,14 @@ impl<'g> Both<'g> {
     /// The same of a node before; what is gone is passed over.
     fn found_before(&self, twins: &Twins, old: NodeId) -> BTreeSet<NodeId> {
         last_writers(&self.analyzed().0, old, &|id| twins.after_of(id).map(|_| id))
+    }
+
+    /// Whether the same is recorded of two nodes, strides aside.
+    fn is_recorded_alike(&self, old: NodeId, new: NodeId) -> bool {
+        let record = |graph: &'g Graph, id| {
+            graph.tensor_of(id).map(|tensor| (tensor.dtype, graph.sizes(tensor.shape)))
+        };
+        record(self.before, old) == record(self.after, new)
     }
 
     /// How much alike two nodes are used: chains of users that both have, less those that one of them has.
@@ -698,6 +693,7 @@ impl<'g> Both<'g> {
                     Account::Order => 0,
                     _ => self.used_alike(old, new),
                 };
+                let used_alike = |old: &NodeId| (self.is_recorded_alike(*old, new), used_alike(old));
                 candidates.into_iter().rev().max_by_key(used_alike)
             });
             // Where there are too many to look at, names decide nothing.
@@ -859,10 +855,11 @@ impl<'g> Both<'g> {
             // What is not known yet is at least the same operator.
             let looks_alike = |&place: &usize| {
                 let mut arguments = self.old.of(class[place]).iter().zip(self.new.of(new));
-                arguments.all(|(&a, &b)| match (twins.after_of(a), twins.before_of(b)) {
+                let is_alike = arguments.all(|(&a, &b)| match (twins.after_of(a), twins.before_of(b)) {
                     (None, None) => of_before.get(a.index()).copied() == of_after[b.index()],
                     (twin, _) => twin == Some(b),
-                })
+                });
+                is_alike && self.is_recorded_alike(class[place], new)
             };
             let named = near().find(|&place| Some(class[place]) == named);
             let place = named.or_else(|| near().find(looks_alike)).unwrap_or(last);
