@@ -47,7 +47,7 @@ limits! {
     Text "text" 512 * MIB, 3072 * MIB, "bytes",
         "A file, and what it holds when it is decompressed. A graph of a million nodes takes 200 MB; places in a text are counted in 32 bits.";
     Parts "parts" 48 * MIB, 1 << 32, "parts",
-        "What a file of a graph or of events holds, counted before it is read: a comma is one part, an opening bracket three, a line four, a line of a graph as PyTorch prints it sixteen. Each takes some 60 bytes.";
+        "What a file of a graph, of events or of process groups holds, and a graph in a trace, counted before it is read: a comma is one part, an opening bracket three, a line four, a line of a graph as PyTorch prints it sixteen. Each takes some 60 bytes.";
     Line "line" 64 * MIB, 64 * MIB, "bytes",
         "A line of a log, which is held as a whole. The longest that PyTorch prints, a signature of some thousand inputs, has less than a megabyte.";
     Hashes "hashes" 1 << 22, 1 << 22, "hashes",
