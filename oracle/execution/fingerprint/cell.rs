@@ -142,8 +142,9 @@ pub(super) struct Table {
     /// Arguments of partial functions in this trial, by side.
     asked: [BTreeMap<(Partial, u64), (Site, u8)>; 2],
     pub(super) sites: BTreeMap<Site, Signs>,
-    /// Partial functions that are undefined in this trial, and whether something undefined was not chosen in it.
-    undefined: Vec<(Site, u8)>,
+    /// The signs that arguments of partial functions take in this trial.
+    signs: Vec<(Site, u8)>,
+    /// Whether something undefined was not chosen in it.
     hides: bool,
     /// What is compared by a condition: two values, by the laws.
     compared: FxHashMap<u64, [Cell; 2]>,
@@ -322,7 +323,7 @@ impl Table {
             }
         }
         // Where something undefined was not chosen, nobody saw what comes of it.
-        for (site, seen) in self.undefined.drain(..).filter(|_| !self.hides) {
+        for (site, seen) in self.signs.drain(..).filter(|_| !self.hides) {
             self.sites.entry(site).or_default().seen |= seen;
         }
         let sites = std::mem::take(&mut self.sites);
@@ -601,7 +602,7 @@ impl Algebra<'_> {
             Some(Ordering::Greater) => POSITIVE,
             None => 0,
         };
-        self.table.undefined.push((site, seen));
+        self.table.signs.push((site, seen));
         let mut wanted = match partial {
             Partial::Log => NEGATIVE | ZERO,
             Partial::Root => NEGATIVE,
@@ -627,7 +628,7 @@ impl Algebra<'_> {
         let side = self.table.side;
         let site = (side, self.table.node, Partial::Function, self.table.element);
         let seen = if is_undefined { NEGATIVE } else { 0 };
-        self.table.undefined.push((site, seen));
+        self.table.signs.push((site, seen));
         self.table.asked[side].insert((Partial::Function, cell.key()), (site, NEGATIVE));
     }
 

@@ -86,11 +86,9 @@ pub fn make_opaque(before: &mut Graph, after: Vec<&mut Graph>) {
     }
 }
 
-/// The graph with its contradicted calls opaque, but for waits, and its nodes as they are numbered; `None` where there are
-/// none.
-pub fn with_opaque_calls(graph: &Graph) -> Option<Graph> {
-    let ops = Ops::of(graph);
-    let mut calls: Vec<NodeId> = contradicted(graph).into_keys().collect();
+/// The graph with these calls opaque, but for waits, and its nodes as they are numbered; `None` where there are none.
+pub fn with_opaque_calls(graph: &Graph, ops: &Ops, calls: &FxHashMap<NodeId, String>) -> Option<Graph> {
+    let mut calls: Vec<NodeId> = calls.keys().copied().collect();
     calls.retain(|&id| ops.get(graph, id).kind != Kind::Wait);
     calls.sort_unstable();
     let mut opaque = (!calls.is_empty()).then(|| graph.clone())?;
@@ -99,7 +97,7 @@ pub fn with_opaque_calls(graph: &Graph) -> Option<Graph> {
 }
 
 /// The contradicted calls that can be opaque, each with the contradiction as text.
-fn contradicted(graph: &Graph) -> FxHashMap<NodeId, String> {
+pub fn contradicted(graph: &Graph) -> FxHashMap<NodeId, String> {
     let ops = Ops::of(graph);
     // Of references past the end of the list nothing is recorded.
     if graph.ids().any(|id| graph.inputs(id).iter().any(|input| input.index() >= graph.len())) {

@@ -34,7 +34,7 @@ pub(super) fn rule_of(subject: Subject, pass: PassKind) -> &'static str {
 /// The faults of a graph after that are not in the graph before, and that no other rule of the pass reports.
 pub(super) fn ill_formed<'f>(before: &AnalyzedGraph, faults: &'f [Fault], pass: PassKind) -> Vec<&'f Fault> {
     // Where a node stands in the list is the pass's to choose.
-    let told = |fault: &'_ Fault| (fault.name.clone(), fault.kind.to_string());
+    let told = |fault: &Fault| (fault.name.clone(), fault.kind.to_string());
     let known: FxHashSet<(String, String)> = before.faults().iter().map(told).collect();
     let own = faults.iter().filter(|fault| rule_of(fault.kind.subject(), pass) == WELL_FORMED_ID);
     own.filter(|fault| !known.contains(&told(fault))).collect()

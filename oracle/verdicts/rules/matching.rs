@@ -32,7 +32,7 @@ use super::AnalyzedGraph;
 use super::analyzed::first_waits;
 use super::correspondence::Calls;
 use super::equal::{Uses, first_of_equal, kind_of, last_writers, uses};
-use crate::graph::{Graph, NodeId, Op, TargetId};
+use crate::graph::{Dtype, Graph, NodeId, Op, TargetId};
 use crate::ops::{Kind, by_target};
 use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
 use std::cell::OnceCell;
@@ -129,6 +129,11 @@ impl References {
     fn of(&self, id: NodeId) -> &[NodeId] {
         &self.all[self.start[id.index()] as usize..self.start[id.index() + 1] as usize]
     }
+}
+
+/// What is recorded of a tensor, strides aside.
+fn record(graph: &Graph, id: NodeId) -> Option<(Dtype, Option<Vec<i64>>)> {
+    graph.tensor_of(id).map(|tensor| (tensor.dtype, graph.sizes(tensor.shape)))
 }
 
 /// Which node is which.
@@ -448,9 +453,6 @@ impl<'g> Both<'g> {
 
     /// Whether the same is recorded of two nodes, strides aside.
     fn is_recorded_alike(&self, old: NodeId, new: NodeId) -> bool {
-        let record = |graph: &'g Graph, id| {
-            graph.tensor_of(id).map(|tensor| (tensor.dtype, graph.sizes(tensor.shape)))
-        };
         record(self.before, old) == record(self.after, new)
     }
 
@@ -570,11 +572,10 @@ impl<'g> Both<'g> {
         // without elements looks like that of the launch of the first. A wait is known by what it waits for.
         let looks = |graph: &'g Graph, references: &References, mut id: NodeId| {
             let kind = |id: NodeId| by_target(graph.target(id)).map(|info| info.kind);
-            let record = |id| graph.tensor_of(id).map(|tensor| (tensor.dtype, graph.sizes(tensor.shape)));
             if graph.node(id).op != Op::Call || kind(id) == Some(Kind::Wait) {
                 return None;
             }
-            let (result, is_launch) = (record(id), matches!(kind(id), Some(Kind::Collective(_))));
+            let (result, is_launch) = (record(graph, id), matches!(kind(id), Some(Kind::Collective(_))));
             while is_launch
                 && let [only] = references.of(id)
                 && *only < id
@@ -584,7 +585,7 @@ impl<'g> Both<'g> {
                 id = *only;
             }
             let parts = references.of(id).iter().filter(|part| is_launch && part.index() < graph.len());
-            Some((result, parts.map(|&part| record(part)).collect::<Vec<_>>()))
+            Some((result, parts.map(|&part| record(graph, part)).collect::<Vec<_>>()))
         };
         let mut left: BTreeMap<_, (Vec<NodeId>, Vec<NodeId>)> = BTreeMap::new();
         for old in self.before.ids().filter(|&id| twins.after_of(id).is_none()) {
@@ -689,12 +690,14 @@ impl<'g> Both<'g> {
                 let finds_it = |old: &NodeId| self.found_before(twins, *old) == state;
                 let candidates: Vec<NodeId> = candidates.filter(is_open).filter(finds_it).collect();
                 // Of several that are used alike, the first.
-                let used_alike = |&old: &NodeId| match self.account {
-                    Account::Order => 0,
-                    _ => self.used_alike(old, new),
+                let alike = |&old: &NodeId| {
+                    let used_alike = match self.account {
+                        Account::Order => 0,
+                        _ => self.used_alike(old, new),
+                    };
+                    (self.is_recorded_alike(old, new), used_alike)
                 };
-                let used_alike = |old: &NodeId| (self.is_recorded_alike(*old, new), used_alike(old));
-                candidates.into_iter().rev().max_by_key(used_alike)
+                candidates.into_iter().rev().max_by_key(alike)
             });
             // Where there are too many to look at, names decide nothing.
             let any = || class.front().copied().filter(|old| class.len() > MOST_EQUAL && is_open(old));

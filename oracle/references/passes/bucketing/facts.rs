@@ -3,7 +3,7 @@
 //! The ids are those of the editor too, which begins with the same nodes.
 
 use super::member::{Member, Targets};
-use crate::analysis::contradictions::{contradiction, with_opaque_calls};
+use crate::analysis::contradictions::{contradicted, with_opaque_calls};
 use crate::analysis::dependences::Options;
 use crate::analysis::storages::{Mode, StorageIndex};
 use crate::analysis::{Collectives, Dependences, Edges, Origin, Origins, Storages};
@@ -32,11 +32,11 @@ impl Facts {
             targets.kind(graph, id).is_some()
                 || Targets::calls(graph, id, &[targets.wait, targets.convert, targets.to_copy])
         };
-        let contradicted = graph.ids().filter(is_merged);
-        let contradicted =
-            contradicted.filter_map(|id| Some((id, contradiction(graph, ops, id)?.to_string()))).collect();
+        let mut contradicted = contradicted(graph);
         // What a call of a false record reads and writes, nobody knows: a view may read.
-        let opaque = with_opaque_calls(graph).map(|graph| (Ops::of(&graph), graph));
+        let opaque = with_opaque_calls(graph, ops, &contradicted);
+        contradicted.retain(|id, _| is_merged(id));
+        let opaque = opaque.map(|graph| (Ops::of(&graph), graph));
         let (ops, graph) = opaque.as_ref().map_or((ops, graph), |(ops, graph)| (ops, graph));
         let edges = Edges::new(graph);
         let collectives = Collectives::new(graph, ops);
