@@ -16,9 +16,10 @@
 //! opaque. A wait still waits, and gives what it waits for: what is recorded of it is a function of that, behind it.
 
 use crate::graph::{Editor, Graph, NodeId, Op, Value};
-use crate::ops::shape::{ShapeError, ShapeFault, check};
+use crate::ops::shape::{Inferred, ShapeError, ShapeFault, check, infer, record};
 use crate::ops::{Kind, Ops, uncomputed};
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::BTreeSet;
 
 /// Why the values that are recorded of a call contradict its operator: another kind of thing, other sizes, another
 /// dtype, or inputs that the operator refuses. `None` for calls whose records may be true.
@@ -79,21 +80,30 @@ pub fn make_opaque(before: &mut Graph, after: Vec<&mut Graph>) {
                 .is_some_and(|fault| same.contains(&(graph.target(*id).to_string(), fault.as_str())))
         };
         let ops = Ops::of(graph);
-        let (waits, calls): (Vec<NodeId>, Vec<NodeId>) =
-            graph.ids().filter(is_same).partition(|&id| ops.get(graph, id).kind == Kind::Wait);
+        let (communication, calls): (Vec<NodeId>, Vec<NodeId>) =
+            graph.ids().filter(is_same).partition(|&id| communicates(graph, &ops, id));
+        give_what_is_recorded(graph, &ops, &communication);
         leave_uncomputed(graph, &calls, "opaque");
-        give_what_is_recorded(graph, &waits);
     }
 }
 
-/// The graph with these calls opaque, but for waits, and its nodes as they are numbered; `None` where there are none.
+/// The graph with these calls opaque, but for communication, and its nodes as they are numbered; `None` where there are
+/// none.
 pub fn with_opaque_calls(graph: &Graph, ops: &Ops, calls: &FxHashMap<NodeId, String>) -> Option<Graph> {
     let mut calls: Vec<NodeId> = calls.keys().copied().collect();
-    calls.retain(|&id| ops.get(graph, id).kind != Kind::Wait);
+    calls.retain(|&id| !communicates(graph, ops, id));
     calls.sort_unstable();
     let mut opaque = (!calls.is_empty()).then(|| graph.clone())?;
     leave_uncomputed(&mut opaque, &calls, "opaque");
     Some(opaque)
+}
+
+/// Whether a call is a wait, or a launch that is to be waited for and of which its operator says what it gives.
+fn communicates(graph: &Graph, ops: &Ops, id: NodeId) -> bool {
+    let info = ops.get(graph, id);
+    let is_launch = info.collective().is_some() && !info.is_done_at_once();
+    info.kind == Kind::Wait
+        || is_launch && matches!(infer(graph, ops, id), Ok(Inferred::One(_) | Inferred::Many(_)))
 }
 
 /// The contradicted calls that can be opaque, each with the contradiction as text.
@@ -112,29 +122,45 @@ pub fn contradicted(graph: &Graph) -> FxHashMap<NodeId, String> {
     graph.ids().filter_map(fault).collect()
 }
 
-/// The operator that gives what was recorded of a wait, in the memory of what the wait gives.
+/// The operator that gives what was recorded of a launch or a wait, in the memory of what that gives.
 const RECORDED: &str = "graph_oracle.recorded.default";
 
-/// Whether a call gives what was recorded of the wait that it takes, and contradicts it.
+/// Whether a call gives what was recorded of the launch or wait that it takes, and contradicts it.
 pub fn gives_what_was_recorded(graph: &Graph, id: NodeId) -> bool {
     graph.target(id) == RECORDED
 }
 
-/// Leaves waits with what they wait for, and puts a call behind each that gives what was recorded of it.
-fn give_what_is_recorded(graph: &mut Graph, waits: &[NodeId]) {
-    if waits.is_empty() {
+/// Leaves launches and waits with what their operators give, and puts a call behind each that gives what was recorded of
+/// it. So too with the waits for such a launch, and with its parts: what they give is what it gives.
+fn give_what_is_recorded(graph: &mut Graph, ops: &Ops, calls: &[NodeId]) {
+    if calls.is_empty() {
         return;
     }
     let mut editor = Editor::from_owned(std::mem::take(graph));
-    for &wait in waits {
-        let Some(&launch) = editor.graph().inputs(wait).first() else { continue };
-        let given = editor.graph().node(launch).out;
-        let recorded = std::mem::replace(&mut editor.graph_mut().node_mut(wait).out, given);
-        let users = editor.users(wait).to_vec();
-        let base = format!("{}_recorded", editor.graph().name(wait));
-        let own =
-            editor.insert_before(editor.next(wait), &base, RECORDED, &[Value::Node(wait)], &[], recorded);
-        users.into_iter().for_each(|user| editor.replace_input(user, wait, own));
+    let mut left: BTreeSet<NodeId> = calls.iter().copied().collect();
+    let mut seen = FxHashSet::default();
+    while let Some(id) = left.pop_first() {
+        let is_wait = ops.get(editor.graph(), id).kind == Kind::Wait;
+        let given = match editor.graph().inputs(id).first() {
+            Some(&launch) if is_wait => editor.graph().node(launch).out,
+            _ => match record(editor.graph_mut(), ops, id, None) {
+                Ok(Some(given)) => given,
+                _ => continue,
+            },
+        };
+        seen.insert(id);
+        let recorded = std::mem::replace(&mut editor.graph_mut().node_mut(id).out, given);
+        let takes_as_given =
+            |&user: &NodeId| matches!(ops.get(editor.graph(), user).kind, Kind::Wait | Kind::GetItem);
+        let (takers, readers): (Vec<NodeId>, Vec<NodeId>) =
+            editor.users(id).iter().copied().partition(takes_as_given);
+        left.extend(takers.into_iter().filter(|taker| !seen.contains(taker)));
+        if readers.is_empty() && !is_wait {
+            continue;
+        }
+        let base = format!("{}_recorded", editor.graph().name(id));
+        let own = editor.insert_before(editor.next(id), &base, RECORDED, &[Value::Node(id)], &[], recorded);
+        readers.into_iter().for_each(|reader| editor.replace_input(reader, id, own));
     }
     *graph = editor.finish();
     let schema = "graph_oracle::recorded(Tensor(a) self) -> Tensor(a)";
@@ -223,10 +249,27 @@ mod tests {
     }
 
     #[test]
-    fn a_launch_of_a_false_record_is_opaque() {
-        let text = "world 2 ranks, groups dp = [0 1]\nx = input : f32[4]\ny = all_gather(x, dp) : f32[9]\noutput y\n";
-        let gathered = || parse(text.as_bytes()).unwrap().graph;
-        let target = "_c10d_functional.all_gather_into_tensor.default (opaque)";
-        assert_eq!(targets(gathered(), gathered()), [[target]; 2]);
+    fn a_launch_of_a_false_record_stays_a_launch() {
+        let graph = || {
+            let text = "world 2 ranks, groups dp = [0 1]\nx = input : f32[4]\ng = all_gather(x, dp) : f32[9]\n\
+                        w = wait(g) : f32[9]\ny = relu(w) : f32[9]\nz = relu(g) : f32[9]\noutput y, z\n";
+            parse(text.as_bytes()).unwrap().graph
+        };
+        let (mut before, mut after) = (graph(), graph());
+        make_opaque(&mut before, vec![&mut after]);
+        for graph in [before, after] {
+            let ops = Ops::of(&graph);
+            assert!(graph.ids().all(|id| contradiction(&graph, &ops, id).is_none()));
+            let reads = |id: &str| graph.name(graph.inputs(graph.find(id).unwrap())[0]).to_string();
+            assert_eq!(["y", "w_recorded", "w", "z"].map(reads), ["w_recorded", "w", "g", "g_recorded"]);
+        }
+    }
+
+    #[test]
+    fn what_waits_in_a_circle_ends() {
+        let text = "world 2 ranks, groups dp = [0 1]\nx = input : f32[4]\ng = all_gather(x, dp) : f32[9]\n\
+                    w = wait(v) : f32[8]\nv = wait(w) : f32[7]\noutput g\n";
+        let mut graph = parse(text.as_bytes()).unwrap().graph;
+        make_opaque(&mut graph, Vec::new());
     }
 }
