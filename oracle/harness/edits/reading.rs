@@ -2,7 +2,7 @@
 
 use super::sources::{Made, Sources, inputs, made};
 use crate::analysis::bytes::Overlap;
-use crate::analysis::contradictions::contradiction;
+use crate::analysis::contradictions::{contradicted, contradiction, with_opaque_calls};
 use crate::analysis::storages::Mode;
 use crate::analysis::{Access, Collectives, Edges, Storages, Touch};
 use crate::graph::{DimsId, Dtype, Graph, NodeId, Op, Str, Value};
@@ -21,6 +21,15 @@ pub enum Part {
     },
     /// The backward graph of a partition.
     Backward,
+}
+
+/// The memory of a graph, where a call that its record contradicts is opaque: a view may read.
+fn storages(graph: &Graph, ops: &Ops, edges: &Edges, collectives: &Collectives) -> Storages {
+    let Some(graph) = with_opaque_calls(graph, ops, &contradicted(graph)) else {
+        return Storages::new(graph, ops, edges, collectives, Mode::Physical);
+    };
+    let ops = Ops::of(&graph);
+    Storages::new(&graph, &ops, edges, &Collectives::new(&graph, &ops), Mode::Physical)
 }
 
 /// What is recorded of a tensor, as far as another one can stand in for it.
@@ -57,7 +66,7 @@ impl<'a> Reading<'a> {
     pub fn new(before: &Graph, graph: &'a Graph, part: Part, alone: bool) -> Reading<'a> {
         let (ops, edges) = (Ops::of(graph), Edges::new(graph));
         let collectives = Collectives::new(graph, &ops);
-        let storages = Storages::new(graph, &ops, &edges, &collectives, Mode::Physical);
+        let storages = storages(graph, &ops, &edges, &collectives);
         // What a list means that is not in order, its repair says: then the outcome stands for both.
         let before = if is_in_order(before) { before } else { graph };
         let old = Old::new(before);
