@@ -3,7 +3,8 @@
 //! One [`CollectiveCall`] is one launch: a coalesced form moves several tensors in one launch and may have one
 //! wait per tensor, each through a `getitem`. A wait belongs to the calls whose results lie in the storage of what it is
 //! given: the value of a call, a `getitem` or a view of it, or the buffer that a call writes its result into, until a wait
-//! has ended that. Source: `c10d::register_work` and `wait_tensor`, which know work by its storage.
+//! has ended that. A wait that ends nothing does nothing: it stands for the first one of the same value. Source:
+//! `c10d::register_work` and `wait_tensor`, which know work by its storage.
 //!
 //! What it does not do: a `reshape` that is a view passes nothing on.
 
@@ -92,6 +93,8 @@ pub struct Collectives<'a> {
     value_of: Vec<u32>,
     /// Waits that wait for nothing (the value is no collective's, or has been waited for).
     pub idle_waits: Vec<NodeId>,
+    /// Waits that end nothing after another wait of their value, or of what that gives, each with the first such wait.
+    repeated: FxHashMap<NodeId, NodeId>,
 }
 
 const NONE: u32 = u32::MAX;
@@ -106,14 +109,22 @@ impl<'a> Collectives<'a> {
             call_at: vec![NONE; n],
             value_of: vec![NONE; n],
             idle_waits: Vec::new(),
+            repeated: FxHashMap::default(),
         };
+        let is_wait = |id: NodeId| ops.call(graph, id).is_some_and(|info| info.kind == Kind::Wait);
         let (mut late, mut launches) = (Vec::new(), Vec::new());
         // The node whose storage each node shows, as far as views lead back.
         let mut bases: Vec<NodeId> = Vec::with_capacity(n);
         for id in graph.ids() {
             let of = shown(graph, ops, id);
-            bases.push(of.and_then(|of| bases.get(of.index()).copied()).unwrap_or(id));
-            if let Some(call) = describe(graph, ops, id) {
+            let call = describe(graph, ops, id);
+            let base = of.or_else(|| match &call {
+                Some(call) => call.out.or_else(|| call.inputs.first().copied().filter(|_| call.in_place)),
+                None if is_wait(id) => graph.inputs(id).first().copied(),
+                None => None,
+            });
+            bases.push(base.and_then(|base| bases.get(base.index()).copied()).unwrap_or(id));
+            if let Some(call) = call {
                 this.call_at[id.index()] = this.calls.len() as u32;
                 this.value_of[id.index()] = this.calls.len() as u32;
                 this.calls.push(call);
@@ -125,16 +136,19 @@ impl<'a> Collectives<'a> {
                 }
             }
         }
-        let mut into: FxHashMap<NodeId, Vec<u32>> = FxHashMap::default();
+        let mut open: FxHashMap<NodeId, Vec<u32>> = FxHashMap::default();
         for (launch, call) in (0..).zip(&this.calls) {
-            let buffers = call.inputs.iter().filter(|_| call.in_place).chain(&call.out);
-            let buffers = buffers.filter_map(|buffer| bases.get(buffer.index()));
-            buffers.for_each(|&base| into.entry(base).or_default().push(launch));
+            let buffers = call.inputs.iter().filter(|_| call.in_place).chain(&call.out).chain([&call.node]);
+            let mut buffers: Vec<NodeId> =
+                buffers.filter_map(|buffer| bases.get(buffer.index()).copied()).collect();
+            buffers.sort_unstable();
+            buffers.dedup();
+            buffers.into_iter().for_each(|base| open.entry(base).or_default().push(launch));
         }
+        let mut first: FxHashMap<NodeId, NodeId> = FxHashMap::default();
         // Waits last, so that they find their launches whatever the list order.
-        late.sort_by_key(|&id| matches!(ops.get(graph, id).kind, Kind::Wait));
+        late.sort_by_key(|&id| is_wait(id));
         for &id in &late {
-            let is_wait = matches!(ops.get(graph, id).kind, Kind::Wait);
             launches.clear();
             graph.for_each_input(id, &mut |input: NodeId| {
                 // A reference outside the graph is a fault that the validator reports.
@@ -143,23 +157,30 @@ impl<'a> Collectives<'a> {
                     launches.push(launch);
                 }
             });
-            if !is_wait {
+            if !is_wait(id) {
                 if let [launch] = launches[..] {
                     this.value_of[id.index()] = launch;
                 }
                 continue;
             }
-            if launches.is_empty() {
-                // Each ends what was launched before it, and is not ended.
-                graph.for_each_input(id, &mut |input: NodeId| {
-                    let open = bases.get(input.index()).and_then(|base| into.get_mut(base));
-                    let Some(open) = open else { return };
-                    let before = open.partition_point(|&launch| this.calls[launch as usize].node < id);
-                    let is_open = |&launch: &u32| this.waits[launch as usize].is_empty();
-                    launches.extend(open.drain(..before).filter(is_open));
-                });
-                launches.sort_unstable();
-                launches.dedup();
+            // It ends what was launched before it, and is not ended.
+            let is_open = |launch: &u32| this.waits[*launch as usize].is_empty();
+            let mut ended: Vec<u32> = launches.iter().copied().filter(is_open).collect();
+            graph.for_each_input(id, &mut |input: NodeId| {
+                let open = bases.get(input.index()).and_then(|base| open.get_mut(base));
+                let Some(open) = open else { return };
+                let before = open.partition_point(|&launch| this.calls[launch as usize].node < id);
+                ended.extend(open.drain(..before).filter(is_open));
+            });
+            ended.sort_unstable();
+            ended.dedup();
+            if let [value] = graph.inputs(id)[..] {
+                let elder = first.get(&value).copied().filter(|_| ended.is_empty());
+                this.repeated.extend(elder.map(|elder| (id, elder)));
+                first.extend([value, id].map(|node| (node, elder.unwrap_or(id))));
+            }
+            if !ended.is_empty() {
+                launches = ended;
             }
             if launches.is_empty() {
                 this.idle_waits.push(id);
@@ -176,6 +197,11 @@ impl<'a> Collectives<'a> {
     pub fn launch_at(&self, node: NodeId) -> Option<usize> {
         let launch = self.call_at[node.index()];
         (launch != NONE).then_some(launch as usize)
+    }
+
+    /// Of a wait that ends nothing the first of its value, or of what that gives. Any other node is its own.
+    pub fn first_wait(&self, id: NodeId) -> NodeId {
+        self.repeated.get(&id).copied().unwrap_or(id)
     }
 
     /// The launch whose value, not yet waited for, `node` is: the launch's own node, or a `getitem` or view of it.

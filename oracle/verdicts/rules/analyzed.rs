@@ -11,7 +11,7 @@ use crate::analysis::storages::{Mode, StorageIndex, Storages, Touch};
 use crate::analysis::validate::validate_with;
 use crate::analysis::{Collectives, Edges, TopologicalOrder};
 use crate::graph::{Graph, NodeId, Op, TargetId, Value};
-use crate::ops::{Kind, OpInfo, Ops, by_target};
+use crate::ops::{Kind, OpInfo, Ops};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::OnceLock;
@@ -32,22 +32,6 @@ pub struct AnalyzedGraph<'a> {
     reachability: OnceLock<Result<Reachability, String>>,
     shown_by: OnceLock<ShownBy>,
     fillers: OnceLock<FxHashMap<StorageIndex, Vec<NodeId>>>,
-    first_waits: OnceLock<Vec<NodeId>>,
-}
-
-/// For each wait the first of those of its value, or of one another's results; any other node is its own.
-pub(super) fn first_waits(graph: &Graph) -> Vec<NodeId> {
-    let is_wait = |id: NodeId| by_target(graph.target(id)).is_some_and(|info| info.kind == Kind::Wait);
-    let mut first: Vec<NodeId> = graph.ids().collect();
-    let mut first_of: FxHashMap<NodeId, NodeId> = FxHashMap::default();
-    for wait in graph.ids().filter(|&id| graph.node(id).op == Op::Call && is_wait(id)) {
-        let Some(&value) = graph.inputs(wait).first() else { continue };
-        let first_wait = *first_of.entry(value).or_insert(wait);
-        first[wait.index()] = first_wait;
-        // Of what the wait gives, too.
-        first_of.insert(wait, first_wait);
-    }
-    first
 }
 
 impl<'a> AnalyzedGraph<'a> {
@@ -66,7 +50,6 @@ impl<'a> AnalyzedGraph<'a> {
             reachability: OnceLock::new(),
             shown_by: OnceLock::new(),
             fillers: OnceLock::new(),
-            first_waits: OnceLock::new(),
         }
     }
 
@@ -195,17 +178,12 @@ impl<'a> AnalyzedGraph<'a> {
         self.ops.draws(self.graph, id) && !draws_nothing(self.graph, &self.ops, id)
     }
 
-    /// The first of waits of one value, or of one another's results: the others do nothing. Any other node is its own.
-    pub(super) fn first_wait(&self, id: NodeId) -> NodeId {
-        self.first_waits.get_or_init(|| first_waits(self.graph))[id.index()]
-    }
-
     /// Who reads what a wait gives, other waits aside: then who reads these.
     pub(super) fn readers_of_wait(&self, id: NodeId) -> Vec<NodeId> {
         let (mut readers, mut open) = (Vec::new(), vec![id]);
         while let Some(wait) = open.pop() {
             for &user in self.edges.users(wait).iter().filter(|&&user| user > wait) {
-                if self.first_wait(user) != user { open.push(user) } else { readers.push(user) }
+                if self.collectives.first_wait(user) != user { open.push(user) } else { readers.push(user) }
             }
         }
         readers

@@ -232,7 +232,7 @@ impl<'a> Evidence<'a> {
             return vec![twin];
         }
         // A wait for what has been waited for is what it waits for.
-        let first = self.before.first_wait(id);
+        let first = self.before.collectives.first_wait(id);
         if first != id {
             return self.stands_for(first);
         }

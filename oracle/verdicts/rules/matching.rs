@@ -29,7 +29,6 @@
 //! is proved equal.
 
 use super::AnalyzedGraph;
-use super::analyzed::first_waits;
 use super::correspondence::Calls;
 use super::equal::{Uses, first_of_equal, kind_of, last_writers, uses};
 use crate::graph::{Dtype, Graph, NodeId, Op, TargetId};
@@ -222,8 +221,13 @@ impl<'g> Both<'g> {
             uses: OnceCell::new(),
         };
         // A wait for what has been waited for does nothing.
-        both.old.take(&first_waits(before));
-        both.new.take(&first_waits(after));
+        let first_waits = |side: &AnalyzedGraph| -> Vec<NodeId> {
+            side.graph.ids().map(|id| side.collectives.first_wait(id)).collect()
+        };
+        let (of_before, of_after) = both.analyzed();
+        let (of_before, of_after) = (first_waits(of_before), first_waits(of_after));
+        both.old.take(&of_before);
+        both.new.take(&of_after);
         if account == Account::Once {
             both.take_equal_calls_for_one();
         }

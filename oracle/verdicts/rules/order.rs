@@ -123,7 +123,7 @@ pub(super) fn edges_kept(evidence: &Evidence) -> Checked {
     let mut pairs: Vec<(NodeId, NodeId)> = Vec::new();
     for edge in &before.graph.ordering {
         let first = evidence.stands_for(edge.before);
-        let waits_again = before.first_wait(edge.after) != edge.after;
+        let waits_again = before.collectives.first_wait(edge.after) != edge.after;
         let second = match waits_again {
             true => evidence.correspondence.after_of[edge.after.index()].into_iter().collect(),
             false => evidence.stands_for(edge.after),

@@ -162,7 +162,7 @@ pub(super) fn topo_span(evidence: &Evidence) -> Checked {
     }
     let before = &evidence.before;
     // Waits for what has been waited for are folded before anything is measured.
-    let is_folded = |&id: &NodeId| before.first_wait(id) != id;
+    let is_folded = |&id: &NodeId| before.collectives.first_wait(id) != id;
     let folded: Vec<NodeId> = before.graph.ids().filter(is_folded).collect();
     let mut findings = Vec::new();
     for merge in evidence.correspondence.merges.iter().filter(|merge| merge.certain) {
@@ -364,7 +364,8 @@ pub(super) fn deterministic(evidence: &Evidence) -> Checked {
     // Which of equal launches is in a bucket, nobody can tell: the first one stands for them.
     let mut first: FxHashMap<String, NodeId> = FxHashMap::default();
     let firsts = calls.iter().map(|call| {
-        let sent: Vec<NodeId> = call.inputs.iter().map(|&input| before.first_wait(input)).collect();
+        let sent: Vec<NodeId> =
+            call.inputs.iter().map(|&input| before.collectives.first_wait(input)).collect();
         let key =
             format!("{} {:?} {:?} {sent:?}", before.graph.target(call.node), call.group, call.reduce_op);
         (before.graph.name(call.node), before.graph.name(*first.entry(key).or_insert(call.node)))

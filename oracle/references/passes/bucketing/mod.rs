@@ -85,7 +85,7 @@ fn attempt(
     check(graph, config, &passes)?;
     let mut editor = Editor::new(graph);
     let targets = Targets::of(graph);
-    if strategy.deduplicates_waits() && waits::deduplicate(&mut editor, &targets) > 0 {
+    if strategy.deduplicates_waits() && waits::deduplicate(&mut editor) > 0 {
         // Facts are about a graph, not about an editor.
         let gone = graph.ids().filter(|&id| editor.is_erased(id)).map(|id| graph.name(id).to_string());
         let gone: Vec<String> = gone.collect();

@@ -1,42 +1,23 @@
-//! One wait per value: the first wait on a value is kept, the others and waits of waits are folded into it. A wait that
-//! records other sizes stays: one of the two records is not true, and readers may rely on either.
+//! One wait per value: the first wait on a value is kept, the others and waits of waits are folded into it, but for those
+//! that end what was launched into its memory since. A wait that records other sizes stays: one of the two records is not
+//! true, and readers may rely on either.
 //!
 //! Source: `torch._inductor.fx_passes.bucketing.deduplicate_wait_tensors`.
 
-use super::member::Targets;
-use crate::graph::{Editor, NodeId, OrderingEdge, Value};
-use rustc_hash::FxHashMap;
+use crate::analysis::Collectives;
+use crate::graph::{Editor, Graph, NodeId, OrderingEdge};
+use crate::ops::Ops;
 
-/// The waits of a list that are not needed, each with the wait that is kept in its place.
-fn redundant(editor: &Editor, targets: &Targets) -> Vec<(NodeId, NodeId)> {
-    let graph = editor.graph();
-    // For each wait the wait that is kept for the same value; waits in list order, so the first one is kept.
-    let mut kept: FxHashMap<NodeId, NodeId> = FxHashMap::default();
-    let mut first: FxHashMap<NodeId, NodeId> = FxHashMap::default();
-    let mut redundant = Vec::new();
-    let mut next = editor.first();
-    while let Some(wait) = next {
-        next = editor.next(wait);
-        if !Targets::calls(graph, wait, &[targets.wait]) {
-            continue;
-        }
-        let Some(Value::Node(value)) = graph.argument(wait, 0, "tensor") else { continue };
-        let elder = match kept.get(&value) {
-            Some(&elder) => elder,
-            None => *first.entry(value).or_insert(wait),
-        };
-        let keep = if graph.same_sizes(wait, elder) { elder } else { wait };
-        kept.insert(wait, keep);
-        if keep != wait {
-            redundant.push((wait, keep));
-        }
-    }
-    redundant
+/// The waits that are not needed, each with the wait that is kept in its place.
+fn redundant(graph: &Graph) -> Vec<(NodeId, NodeId)> {
+    let collectives = Collectives::new(graph, &Ops::of(graph));
+    let with_first = graph.ids().map(|id| (id, collectives.first_wait(id)));
+    with_first.filter(|&(wait, first)| wait != first && graph.same_sizes(wait, first)).collect()
 }
 
 /// Folds the waits of a sorted list. Returns how many went.
-pub fn deduplicate(editor: &mut Editor, targets: &Targets) -> usize {
-    let redundant = redundant(editor, targets);
+pub fn deduplicate(editor: &mut Editor) -> usize {
+    let redundant = redundant(editor.graph());
     move_ordering(editor, &redundant);
     for &(wait, keep) in &redundant {
         editor.replace_uses(wait, keep);
