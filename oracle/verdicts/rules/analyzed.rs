@@ -178,15 +178,23 @@ impl<'a> AnalyzedGraph<'a> {
         self.ops.draws(self.graph, id) && !draws_nothing(self.graph, &self.ops, id)
     }
 
-    /// Who reads what a wait gives, other waits aside: then who reads these.
-    pub(super) fn readers_of_wait(&self, id: NodeId) -> Vec<NodeId> {
-        let (mut readers, mut open) = (Vec::new(), vec![id]);
+    /// What follows a wait that stands for an earlier one, but for the outputs, which follow everything: who reads what
+    /// it gives, what ordering edges put after it, and what follows those of them that are such waits.
+    pub(super) fn followers_of_wait(&self, id: NodeId) -> Vec<NodeId> {
+        let (mut followers, mut open, mut seen) = (Vec::new(), vec![id], FxHashSet::default());
         while let Some(wait) = open.pop() {
-            for &user in self.edges.users(wait).iter().filter(|&&user| user > wait) {
-                if self.collectives.first_wait(user) != user { open.push(user) } else { readers.push(user) }
+            for next in self.edges.successors(wait).filter(|&next| next > wait) {
+                if !seen.insert(next) {
+                    continue;
+                }
+                if self.collectives.first_wait(next) != next {
+                    open.push(next);
+                } else if self.graph.node(next).op != Op::Output {
+                    followers.push(next);
+                }
             }
         }
-        readers
+        followers
     }
 
     /// Whether a node is a wait, of whatever it waits for.

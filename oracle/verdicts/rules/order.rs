@@ -117,7 +117,7 @@ pub(super) fn edges_kept(evidence: &Evidence) -> Checked {
     let (before, after) = (&evidence.before, &evidence.after);
     let mut findings = Vec::new();
     // For each edge what stands for its ends, and which pairs of these: one of them is enough. Where the second end is a
-    // wait for what has been waited for, which does nothing, it is also enough that all its readers follow. A reader for
+    // wait for what has been waited for, which does nothing, it is also enough that all follow that followed it. One for
     // which nothing stands is another rule's business.
     let mut asked: Vec<(&OrderingEdge, NodeId, NodeId, Vec<Range<usize>>)> = Vec::new();
     let mut pairs: Vec<(NodeId, NodeId)> = Vec::new();
@@ -128,9 +128,9 @@ pub(super) fn edges_kept(evidence: &Evidence) -> Checked {
             true => evidence.correspondence.after_of[edge.after.index()].into_iter().collect(),
             false => evidence.stands_for(edge.after),
         };
-        let readers = if waits_again { before.readers_of_wait(edge.after) } else { Vec::new() };
-        let readers = readers.into_iter().map(|reader| evidence.stands_for(reader));
-        let readers: Vec<Vec<NodeId>> = readers.filter(|nodes| !nodes.is_empty()).collect();
+        let followers = if waits_again { before.followers_of_wait(edge.after) } else { Vec::new() };
+        let followers = followers.into_iter().map(|follower| evidence.stands_for(follower));
+        let followers: Vec<Vec<NodeId>> = followers.filter(|nodes| !nodes.is_empty()).collect();
         let start = pairs.len();
         let mut add = |second: &[NodeId]| {
             let start = pairs.len();
@@ -138,9 +138,9 @@ pub(super) fn edges_kept(evidence: &Evidence) -> Checked {
             start..pairs.len()
         };
         let mut groups = vec![add(&second)];
-        groups.extend(readers.iter().map(|reader| add(reader)));
+        groups.extend(followers.iter().map(|follower| add(follower)));
         // One node for both ends needs no edge; an end that is gone altogether is another rule's business.
-        match (first.first(), second.iter().chain(readers.iter().flatten()).next()) {
+        match (first.first(), second.iter().chain(followers.iter().flatten()).next()) {
             (Some(&a), Some(&b)) if pairs[groups[0].clone()].iter().all(|(a, b)| a != b) => {
                 asked.push((edge, a, b, groups));
             }
@@ -150,8 +150,8 @@ pub(super) fn edges_kept(evidence: &Evidence) -> Checked {
     let has_path = after.have_paths(&pairs);
     for (edge, a, b, groups) in asked {
         let follows = |group: &Range<usize>| has_path[group.clone()].contains(&true);
-        let readers = &groups[1..];
-        if follows(&groups[0]) || !readers.is_empty() && readers.iter().all(follows) {
+        let followers = &groups[1..];
+        if follows(&groups[0]) || !followers.is_empty() && followers.iter().all(follows) {
             continue;
         }
         let (old, new) = (|id| before.graph.name(id), |id| after.graph.name(id));

@@ -161,8 +161,10 @@ pub(super) fn topo_span(evidence: &Evidence) -> Checked {
         return unchecked(evidence, why);
     }
     let before = &evidence.before;
-    // Waits for what has been waited for are folded before anything is measured.
-    let is_folded = |&id: &NodeId| before.collectives.first_wait(id) != id;
+    // Waits for what has been waited for are folded before anything is measured, and what gives a false record is no node
+    // of the pass's input.
+    let is_folded =
+        |&id: &NodeId| before.collectives.first_wait(id) != id || gives_what_was_recorded(before.graph, id);
     let folded: Vec<NodeId> = before.graph.ids().filter(is_folded).collect();
     let mut findings = Vec::new();
     for merge in evidence.correspondence.merges.iter().filter(|merge| merge.certain) {
