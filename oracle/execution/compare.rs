@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 use std::fmt;
 
 /// What differs.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Place {
     /// A value that the graph returns, by its path in the nested lists.
     Output(Vec<u32>),

@@ -9,7 +9,7 @@
 //! What it does not do: a `reshape` that is a view passes nothing on.
 
 use super::messages::{self, Message};
-use crate::graph::{Graph, NodeId, Op, Tensor, Value};
+use crate::graph::{Graph, NodeId, Op, Out, Tensor, Value};
 use crate::ops::{Bound, Collective, Kind, Ops, Schema, views_where_strides_allow};
 use rustc_hash::FxHashMap;
 
@@ -118,11 +118,16 @@ impl<'a> Collectives<'a> {
         for id in graph.ids() {
             let of = shown(graph, ops, id);
             let call = describe(graph, ops, id);
-            let base = of.or_else(|| match &call {
-                Some(call) => call.out.or_else(|| call.inputs.first().copied().filter(|_| call.in_place)),
-                None if is_wait(id) => graph.inputs(id).first().copied(),
-                None => None,
-            });
+            let base = match (&call, of) {
+                (Some(call), _) => call.out.or(call.inputs.first().copied().filter(|_| call.in_place)),
+                // Each result of a launch has memory of its own.
+                (_, Some(of)) if this.starts(of) && !matches!(graph.node(of).out, Out::Tensor(_)) => {
+                    this.filled(of, graph.arg(id, 1))
+                }
+                (_, Some(of)) => Some(of),
+                _ if is_wait(id) => graph.inputs(id).first().copied(),
+                _ => None,
+            };
             bases.push(base.and_then(|base| bases.get(base.index()).copied()).unwrap_or(id));
             if let Some(call) = call {
                 this.call_at[id.index()] = this.calls.len() as u32;
@@ -139,6 +144,8 @@ impl<'a> Collectives<'a> {
         let mut open: FxHashMap<NodeId, Vec<u32>> = FxHashMap::default();
         for (launch, call) in (0..).zip(&this.calls) {
             let buffers = call.inputs.iter().filter(|_| call.in_place).chain(&call.out).chain([&call.node]);
+            // What stands below is a fault, or the list is still to be sorted.
+            let buffers = buffers.filter(|&&buffer| buffer <= call.node);
             let mut buffers: Vec<NodeId> =
                 buffers.filter_map(|buffer| bases.get(buffer.index()).copied()).collect();
             buffers.sort_unstable();
@@ -191,6 +198,18 @@ impl<'a> Collectives<'a> {
             }
         }
         this
+    }
+
+    /// Whether a node starts communication.
+    fn starts(&self, node: NodeId) -> bool {
+        self.call_at.get(node.index()).is_some_and(|&launch| launch != NONE)
+    }
+
+    /// The input that the launch at `id` writes one of its results into.
+    fn filled(&self, id: NodeId, result: Option<Value>) -> Option<NodeId> {
+        let Some(Value::Int(result)) = result else { return None };
+        let call = &self.calls[self.launch_at(id).filter(|&launch| self.calls[launch].in_place)?];
+        call.inputs.get(usize::try_from(result).ok()?).copied()
     }
 
     /// The launch that `node` starts: an index into `calls`.

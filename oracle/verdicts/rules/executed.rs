@@ -18,6 +18,7 @@ use crate::semantics::{
     Numerics, Open, Options, Pair, Place, Program, Question, Run, Stopped,
 };
 use crate::words;
+use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::mem::{Discriminant, discriminant};
 
@@ -643,7 +644,7 @@ impl<'e> Prepared<'e> {
         };
         let mut differences: Vec<ValueDifference> = new_hazards(evidence, before, after);
         // One difference for each place, on the first rank that shows it.
-        let mut places: Vec<(&Difference, usize)> = Vec::new();
+        let (mut places, mut known) = (Vec::<(&Difference, usize)>::new(), FxHashMap::default());
         let (all, excused) = answers.counted(semantics::compare(before, after));
         if let (Some(why), true) = (excused, all.is_empty() && differences.is_empty()) {
             return ValueResult::Unknown(why.into());
@@ -652,14 +653,15 @@ impl<'e> Prepared<'e> {
             return ValueResult::Unknown(Code::UnknownEffects.because(semantics::UNKNOWN_EFFECTS));
         }
         for difference in &all {
-            match places.iter_mut().find(|(told, _)| told.place == difference.place) {
+            let at = *known.entry(&difference.place).or_insert(places.len());
+            match places.get_mut(at) {
                 Some((_, ranks)) => *ranks += 1,
                 None => places.push((difference, 1)),
             }
         }
-        differences.extend(places.iter().take(SHOWN).map(|(d, ranks)| {
+        differences.extend(places.iter().take(SHOWN).map(|&(d, ranks)| {
             let graphs = [after_of(d.rank), evidence.before.graph];
-            describe(graphs, d, *ranks)
+            describe(graphs, d, ranks)
         }));
         if differences.is_empty() {
             return ValueResult::Equal(answers.words(after));

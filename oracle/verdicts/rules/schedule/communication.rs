@@ -24,8 +24,17 @@ pub(super) fn in_flight_untouched(evidence: &Evidence) -> Checked {
                 .collect::<Vec<_>>()
         };
         let was: BTreeSet<_> = of(before).into_iter().map(|(key, _, _)| key).collect();
+        // Of a launch that nobody waits for only the first node is told; whatever follows it is inside as well.
+        let followed = |node: &str, start: &str| {
+            let (node, start) = (before.graph.find(node), before.graph.find(start));
+            let is_endless = |start| {
+                let launch = before.collectives.launch_at(start);
+                launch.is_some_and(|launch| before.collectives.waits[launch].is_empty())
+            };
+            start.is_some_and(|start| node > Some(start) && is_endless(start))
+        };
         for (key, told, certain) in of(after) {
-            if was.contains(&key) {
+            if was.contains(&key) || followed(&key.0, &key.1) {
                 continue;
             }
             if !certain {
