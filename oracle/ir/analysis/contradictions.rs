@@ -82,8 +82,8 @@ pub fn make_opaque(before: &mut Graph, after: Vec<&mut Graph>) {
         let ops = Ops::of(graph);
         let (communication, calls): (Vec<NodeId>, Vec<NodeId>) =
             graph.ids().filter(is_same).partition(|&id| communicates(graph, &ops, id));
-        give_what_is_recorded(graph, &ops, &communication);
         leave_uncomputed(graph, &calls, "opaque");
+        give_what_is_recorded(graph, &communication);
     }
 }
 
@@ -132,10 +132,11 @@ pub fn gives_what_was_recorded(graph: &Graph, id: NodeId) -> bool {
 
 /// Leaves launches and waits with what their operators give, and puts a call behind each that gives what was recorded of
 /// it. So too with the waits for such a launch, and with its parts: what they give is what it gives.
-fn give_what_is_recorded(graph: &mut Graph, ops: &Ops, calls: &[NodeId]) {
+fn give_what_is_recorded(graph: &mut Graph, calls: &[NodeId]) {
     if calls.is_empty() {
         return;
     }
+    let ops = &Ops::of(graph);
     let mut editor = Editor::from_owned(std::mem::take(graph));
     let mut left: BTreeSet<NodeId> = calls.iter().copied().collect();
     let mut seen = FxHashSet::default();
