@@ -122,12 +122,20 @@ impl Model {
         self.launches.push((start, input, false));
     }
 
+    /// A wait ends `start`, and all that was certainly launched into a storage that `start` certainly shows.
     pub fn wait(&mut self, wait: NodeId, start: NodeId) {
-        let launch = self.launches.iter_mut().find(|l| l.0 == start).unwrap();
-        let (_, input, waited) = *launch;
-        if !waited {
-            launch.2 = true;
-            let (released, landed) = (self.shown(input), self.shown(start));
+        let certain = |shown: &[Shown]| -> BTreeSet<usize> {
+            shown.iter().filter(|part| part.certain).map(|part| part.storage).collect()
+        };
+        let storages = certain(&self.shown(start));
+        for at in 0..self.launches.len() {
+            let (launched, input, waited) = self.launches[at];
+            let landed = self.shown(launched);
+            if waited || launched != start && certain(&landed).is_disjoint(&storages) {
+                continue;
+            }
+            self.launches[at].2 = true;
+            let released = self.shown(input);
             self.access(wait, Touch::Release, &released, true);
             self.access(wait, Touch::Land, &landed, true);
         }

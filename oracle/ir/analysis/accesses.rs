@@ -248,6 +248,10 @@ fn endings(graph: &Graph, collectives: &Collectives) -> Vec<Ending> {
                 if !is_part(value) && graph.inputs(wait).into_iter().any(is_part) {
                     return;
                 }
+                // Of two launches into one storage either's tensor ends both, each where it lies.
+                if !is_part(value) && !collectives.calls[launch].coalesced {
+                    value = collectives.calls[launch].node;
+                }
                 // Of a view what it shows: the launch, or an item of it.
                 let mut piece = None;
                 while is_part(value)

@@ -6,10 +6,11 @@
 //! has ended that. A wait that ends nothing does nothing: it stands for the first one of the same value. Source:
 //! `c10d::register_work` and `wait_tensor`, which know work by its storage.
 //!
-//! What it does not do: a `reshape` that is a view passes nothing on.
+//! What it does not do: the value of a launch is not followed through a `reshape`; its memory is.
 
 use super::messages::{self, Message};
-use crate::graph::{Graph, NodeId, Op, Out, Tensor, Value};
+use crate::graph::{Graph, NodeId, Op, Tensor, Value};
+use crate::ops::shape::{Output, strides_of_view};
 use crate::ops::{Bound, Collective, Kind, Ops, Schema, views_where_strides_allow};
 use rustc_hash::FxHashMap;
 
@@ -113,21 +114,12 @@ impl<'a> Collectives<'a> {
         };
         let is_wait = |id: NodeId| ops.call(graph, id).is_some_and(|info| info.kind == Kind::Wait);
         let (mut late, mut launches) = (Vec::new(), Vec::new());
-        // The node whose storage each node shows, as far as views lead back.
+        // The node in whose memory each node lies, as far as that is certain.
         let mut bases: Vec<NodeId> = Vec::with_capacity(n);
         for id in graph.ids() {
             let of = shown(graph, ops, id);
             let call = describe(graph, ops, id);
-            let base = match (&call, of) {
-                (Some(call), _) => call.out.or(call.inputs.first().copied().filter(|_| call.in_place)),
-                // Each result of a launch has memory of its own.
-                (_, Some(of)) if this.starts(of) && !matches!(graph.node(of).out, Out::Tensor(_)) => {
-                    this.filled(of, graph.arg(id, 1))
-                }
-                (_, Some(of)) => Some(of),
-                _ if is_wait(id) => graph.inputs(id).first().copied(),
-                _ => None,
-            };
+            let base = same_memory(graph, ops, id);
             bases.push(base.and_then(|base| bases.get(base.index()).copied()).unwrap_or(id));
             if let Some(call) = call {
                 this.call_at[id.index()] = this.calls.len() as u32;
@@ -170,9 +162,10 @@ impl<'a> Collectives<'a> {
                 }
                 continue;
             }
-            // It ends what was launched before it, and is not ended.
-            let is_open = |launch: &u32| this.waits[*launch as usize].is_empty();
-            let mut ended: Vec<u32> = launches.iter().copied().filter(is_open).collect();
+            // It ends what was launched before it, and is not ended. A coalesced launch ends in each of its buffers.
+            let has_no_wait = |launch: &u32| this.waits[*launch as usize].is_empty();
+            let is_open = |launch: &u32| this.calls[*launch as usize].coalesced || has_no_wait(launch);
+            let mut ended: Vec<u32> = launches.iter().copied().filter(has_no_wait).collect();
             graph.for_each_input(id, &mut |input: NodeId| {
                 let open = bases.get(input.index()).and_then(|base| open.get_mut(base));
                 let Some(open) = open else { return };
@@ -198,18 +191,6 @@ impl<'a> Collectives<'a> {
             }
         }
         this
-    }
-
-    /// Whether a node starts communication.
-    fn starts(&self, node: NodeId) -> bool {
-        self.call_at.get(node.index()).is_some_and(|&launch| launch != NONE)
-    }
-
-    /// The input that the launch at `id` writes one of its results into.
-    fn filled(&self, id: NodeId, result: Option<Value>) -> Option<NodeId> {
-        let Some(Value::Int(result)) = result else { return None };
-        let call = &self.calls[self.launch_at(id).filter(|&launch| self.calls[launch].in_place)?];
-        call.inputs.get(usize::try_from(result).ok()?).copied()
     }
 
     /// The launch that `node` starts: an index into `calls`.
@@ -241,6 +222,47 @@ fn shown(graph: &Graph, ops: &Ops, node: NodeId) -> Option<NodeId> {
             && schema.is_some_and(|schema| is_of_first(schema) && !views_where_strides_allow(schema))
     };
     if info.kind == Kind::GetItem || is_view() { graph.arg(node, 0).and_then(as_node) } else { None }
+}
+
+/// A node in whose memory the result of `node` certainly lies: what it is a view or an item of, writes into and hands
+/// back, or waits for.
+fn same_memory(graph: &Graph, ops: &Ops, node: NodeId) -> Option<NodeId> {
+    let is_item = ops.call(graph, node)?.kind == Kind::GetItem;
+    let (call, item) = match (graph.arg(node, 0), graph.arg(node, 1)) {
+        (Some(Value::Node(of)), Some(Value::Int(item))) if is_item => (of, usize::try_from(item).ok()?),
+        _ if is_item => return None,
+        _ => (node, 0),
+    };
+    let info = ops.call(graph, call).filter(|_| call.index() < graph.len())?;
+    let schema = info.schema.as_ref()?;
+    let result = if schema.returns.len() > 1 { item } else { 0 };
+    let aliases = schema.aliases().chain(info.undeclared_aliases().iter().copied());
+    let (_, param) = aliases.into_iter().find(|&(of, _)| of == result)?;
+    let follows_strides = views_where_strides_allow(schema);
+    let shares = match info.kind {
+        Kind::View(_) => true,
+        _ => schema.params[param].write || follows_strides || !info.undeclared_aliases().is_empty(),
+    };
+    match graph.argument(call, param, &schema.params[param].name).filter(|_| shares)? {
+        Value::Node(of) if follows_strides => is_view(graph, of, call).then_some(of),
+        Value::Node(of) => Some(of),
+        Value::List(span) => graph.values(span).get(item).copied().and_then(as_node),
+        _ => None,
+    }
+}
+
+/// Whether one tensor can be a view of another by their recorded sizes and strides.
+fn is_view(graph: &Graph, of: NodeId, view: NodeId) -> bool {
+    // A reference outside the graph is a fault that the validator reports.
+    let recorded = |id: NodeId| {
+        let out = (id.index() < graph.len()).then(|| graph.node(id).out)?;
+        if let Output::Tensor(tensor) = Output::recorded(graph, out) { Some(tensor) } else { None }
+    };
+    let strides = || {
+        let (of, view) = (recorded(of)?, recorded(view)?);
+        strides_of_view(&of.shape, of.stride.as_ref()?, &view.shape)?
+    };
+    strides().is_some()
 }
 
 /// What `node` starts, if it starts communication.

@@ -178,8 +178,8 @@ impl<'a> AnalyzedGraph<'a> {
         self.ops.draws(self.graph, id) && !draws_nothing(self.graph, &self.ops, id)
     }
 
-    /// What follows a wait that stands for an earlier one, but for the outputs, which follow everything: who reads what
-    /// it gives, what ordering edges put after it, and what follows those of them that are such waits.
+    /// What follows a wait that stands for an earlier one: who reads what it gives, what ordering edges put after it, and
+    /// what follows those of them that are such waits.
     pub(super) fn followers_of_wait(&self, id: NodeId) -> Vec<NodeId> {
         let (mut followers, mut open, mut seen) = (Vec::new(), vec![id], FxHashSet::default());
         while let Some(wait) = open.pop() {
@@ -189,7 +189,7 @@ impl<'a> AnalyzedGraph<'a> {
                 }
                 if self.collectives.first_wait(next) != next {
                     open.push(next);
-                } else if self.graph.node(next).op != Op::Output {
+                } else {
                     followers.push(next);
                 }
             }

@@ -434,7 +434,7 @@ impl TensorMeta {
 }
 
 impl Output {
-    pub(super) fn recorded(graph: &Graph, out: Out) -> Output {
+    pub(crate) fn recorded(graph: &Graph, out: Out) -> Output {
         match out {
             Out::Tensor(tensor) => Output::Tensor(TensorMeta::recorded(graph, graph.tensor(tensor))),
             Out::Int(n) => Output::Number(Size::Known(n)),

@@ -3,6 +3,7 @@
 use super::super::Checked;
 use super::evidence::{Evidence, Explain};
 use crate::analysis::in_flight::in_flight;
+use crate::graph::NodeId;
 use crate::rules::Code;
 use std::collections::BTreeSet;
 
@@ -24,14 +25,19 @@ pub(super) fn in_flight_untouched(evidence: &Evidence) -> Checked {
                 .collect::<Vec<_>>()
         };
         let was: BTreeSet<_> = of(before).into_iter().map(|(key, _, _)| key).collect();
-        // Of a launch that nobody waits for only the first node is told; whatever follows it is inside as well.
+        // Of a launch that nobody waits for only the first node is told; whatever follows it is inside as well. A wait
+        // that seems to end nothing may be its own, through memory that is not followed.
+        let ends_nothing = |wait: NodeId| {
+            before.collectives.idle_waits.contains(&wait) || before.collectives.first_wait(wait) != wait
+        };
+        let all_end = !before.graph.ids().any(ends_nothing);
         let followed = |node: &str, start: &str| {
             let (node, start) = (before.graph.find(node), before.graph.find(start));
             let is_endless = |start| {
                 let launch = before.collectives.launch_at(start);
                 launch.is_some_and(|launch| before.collectives.waits[launch].is_empty())
             };
-            start.is_some_and(|start| node > Some(start) && is_endless(start))
+            all_end && start.is_some_and(|start| node > Some(start) && is_endless(start))
         };
         for (key, told, certain) in of(after) {
             if was.contains(&key) || followed(&key.0, &key.1) {
