@@ -167,7 +167,8 @@ impl<'a> Collectives<'a> {
             let is_open = |launch: &u32| this.calls[*launch as usize].coalesced || has_no_wait(launch);
             let mut ended: Vec<u32> = launches.iter().copied().filter(has_no_wait).collect();
             graph.for_each_input(id, &mut |input: NodeId| {
-                let open = bases.get(input.index()).and_then(|base| open.get_mut(base));
+                let base = bases.get(input.index()).filter(|_| input < id);
+                let open = base.and_then(|base| open.get_mut(base));
                 let Some(open) = open else { return };
                 let before = open.partition_point(|&launch| this.calls[launch as usize].node < id);
                 ended.extend(open.drain(..before).filter(is_open));
