@@ -167,7 +167,7 @@ impl<'a> Collectives<'a> {
             let is_open = |launch: &u32| this.calls[*launch as usize].coalesced || has_no_wait(launch);
             let mut ended: Vec<u32> = launches.iter().copied().filter(has_no_wait).collect();
             graph.for_each_input(id, &mut |input: NodeId| {
-                let base = bases.get(input.index()).filter(|_| input < id);
+                let base = bases.get(input.index()).filter(|_| input < id || !is_wait(input));
                 let open = base.and_then(|base| open.get_mut(base));
                 let Some(open) = open else { return };
                 let before = open.partition_point(|&launch| this.calls[launch as usize].node < id);
