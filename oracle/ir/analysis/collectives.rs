@@ -237,8 +237,8 @@ fn same_memory(graph: &Graph, ops: &Ops, node: NodeId) -> Option<NodeId> {
     let info = ops.call(graph, call).filter(|_| call.index() < graph.len())?;
     let schema = info.schema.as_ref()?;
     let result = if schema.returns.len() > 1 { item } else { 0 };
-    let aliases = schema.aliases().chain(info.undeclared_aliases().iter().copied());
-    let (_, param) = aliases.into_iter().find(|&(of, _)| of == result)?;
+    let mut aliases = schema.aliases().chain(info.undeclared_aliases().iter().copied());
+    let (_, param) = aliases.find(|&(of, _)| of == result)?;
     let follows_strides = views_where_strides_allow(schema);
     let shares = match info.kind {
         Kind::View(_) => true,

@@ -13,7 +13,8 @@
 //! # What it does not do
 //!
 //! Strides and offsets say how elements lie, not what they are, and recorded integers are hints: these make no call
-//! opaque. A wait still waits, and gives what it waits for: what is recorded of it is a function of that, behind it.
+//! opaque. Communication stays: a launch still sends, and a wait still waits. Each gives what its operator gives, and
+//! what is recorded of it is a function of that, behind it.
 
 use crate::graph::{Editor, Graph, NodeId, Op, Value};
 use crate::ops::shape::{Inferred, ShapeError, ShapeFault, check, infer, record};
@@ -226,21 +227,25 @@ mod tests {
         assert_eq!(targets(graph(texts[1]), graph(texts[0])), [plain, plain]);
     }
 
-    #[test]
-    fn what_is_recorded_of_a_wait_is_given_behind_it() {
-        let graph = || {
-            let text = "world 2 ranks, groups dp = [0 1]\nx = input : f32[4]\ng = all_gather(x, dp) : f32[8]\n\
-                        w = wait(g) : f64[2]\ny = relu(w) : f64[2]\noutput y\n";
-            parse(text.as_bytes()).unwrap().graph
-        };
+    /// Asserts what each node of a graph, and of its copy, reads first after records are put behind communication.
+    fn assert_reads(communication: &str, expected: &[(&str, &str)]) {
+        let text = format!("world 2 ranks, groups dp = [0 1]\nx = input : f32[4]\n{communication}");
+        let graph = || parse(text.as_bytes()).unwrap().graph;
         let (mut before, mut after) = (graph(), graph());
         make_opaque(&mut before, vec![&mut after]);
         for graph in [before, after] {
             let ops = Ops::of(&graph);
             assert!(graph.ids().all(|id| contradiction(&graph, &ops, id).is_none()));
-            let reads = |id: &str| graph.name(graph.inputs(graph.find(id).unwrap())[0]).to_string();
-            assert_eq!([reads("y"), reads("w_recorded")], ["w_recorded", "w"]);
+            for &(node, input) in expected {
+                assert_eq!(graph.name(graph.inputs(graph.find(node).unwrap())[0]), input, "{node}");
+            }
         }
+    }
+
+    #[test]
+    fn what_is_recorded_of_a_wait_is_given_behind_it() {
+        let text = "g = all_gather(x, dp) : f32[8]\nw = wait(g) : f64[2]\ny = relu(w) : f64[2]\noutput y\n";
+        assert_reads(text, &[("y", "w_recorded"), ("w_recorded", "w")]);
     }
 
     #[test]
@@ -251,19 +256,10 @@ mod tests {
 
     #[test]
     fn a_launch_of_a_false_record_stays_a_launch() {
-        let graph = || {
-            let text = "world 2 ranks, groups dp = [0 1]\nx = input : f32[4]\ng = all_gather(x, dp) : f32[9]\n\
-                        w = wait(g) : f32[9]\ny = relu(w) : f32[9]\nz = relu(g) : f32[9]\noutput y, z\n";
-            parse(text.as_bytes()).unwrap().graph
-        };
-        let (mut before, mut after) = (graph(), graph());
-        make_opaque(&mut before, vec![&mut after]);
-        for graph in [before, after] {
-            let ops = Ops::of(&graph);
-            assert!(graph.ids().all(|id| contradiction(&graph, &ops, id).is_none()));
-            let reads = |id: &str| graph.name(graph.inputs(graph.find(id).unwrap())[0]).to_string();
-            assert_eq!(["y", "w_recorded", "w", "z"].map(reads), ["w_recorded", "w", "g", "g_recorded"]);
-        }
+        let text = "g = all_gather(x, dp) : f32[9]\nw = wait(g) : f32[9]\ny = relu(w) : f32[9]\n\
+                    z = relu(g) : f32[9]\noutput (y, z)\n";
+        let reads = [("y", "w_recorded"), ("w_recorded", "w"), ("w", "g"), ("z", "g_recorded")];
+        assert_reads(text, &reads);
     }
 
     #[test]

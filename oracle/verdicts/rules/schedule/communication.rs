@@ -3,7 +3,6 @@
 use super::super::Checked;
 use super::evidence::{Evidence, Explain};
 use crate::analysis::in_flight::in_flight;
-use crate::graph::NodeId;
 use crate::rules::Code;
 use std::collections::BTreeSet;
 
@@ -27,10 +26,8 @@ pub(super) fn in_flight_untouched(evidence: &Evidence) -> Checked {
         let was: BTreeSet<_> = of(before).into_iter().map(|(key, _, _)| key).collect();
         // Of a launch that nobody waits for only the first node is told; whatever follows it is inside as well. A wait
         // that seems to end nothing may be its own, through memory that is not followed.
-        let ends_nothing = |wait: NodeId| {
-            before.collectives.idle_waits.contains(&wait) || before.collectives.first_wait(wait) != wait
-        };
-        let all_end = !before.graph.ids().any(ends_nothing);
+        let all_end = before.collectives.idle_waits.is_empty()
+            && before.graph.ids().all(|id| before.collectives.first_wait(id) == id);
         let followed = |node: &str, start: &str| {
             let (node, start) = (before.graph.find(node), before.graph.find(start));
             let is_endless = |start| {
