@@ -279,7 +279,8 @@ pub(super) fn waits_once(evidence: &Evidence) -> Checked {
         return not_demanded("one wait for each collective");
     }
     let collectives = &evidence.after.collectives;
-    let waited = collectives.calls.iter().zip(&collectives.waits).filter(|(_, waits)| waits.len() != 1);
+    let waits = collectives.calls.iter().enumerate().map(|(at, call)| (call, evidence.after.waits_of(at)));
+    let waited = waits.filter(|(_, waits)| waits.len() != 1);
     let name = |id: NodeId| evidence.after.graph.name(id);
     let of_launch = waited.map(|(call, waits)| {
         evidence
