@@ -30,6 +30,8 @@ pub struct ModelAccess {
     pub elements: BTreeSet<usize>,
     pub certain: bool,
     pub version: u32,
+    /// The launch that a wait for another one ended.
+    in_passing: Option<NodeId>,
 }
 
 #[derive(Default)]
@@ -42,8 +44,8 @@ pub struct Model {
     versions: Vec<u32>,
     /// For each node its inputs.
     pub inputs: Vec<Vec<NodeId>>,
-    /// (start, input), and whether it was waited for.
-    launches: Vec<(NodeId, NodeId, bool)>,
+    /// (start, input), and whether it was ended, and by a wait of its own.
+    launches: Vec<(NodeId, NodeId, bool, bool)>,
     /// Nodes that draw or have effects; whether that is certain.
     pub random: Vec<(NodeId, bool)>,
     pub effects: Vec<(NodeId, bool)>,
@@ -91,6 +93,7 @@ impl Model {
                 elements: part.elements.iter().copied().collect(),
                 certain: part.certain && certain && part.exact,
                 version: *version,
+                in_passing: None,
             });
         }
     }
@@ -119,25 +122,34 @@ impl Model {
     }
 
     pub fn launch(&mut self, start: NodeId, input: NodeId) {
-        self.launches.push((start, input, false));
+        self.launches.push((start, input, false, false));
     }
 
-    /// A wait ends `start`, and all that was certainly launched into a storage that `start` certainly shows.
+    /// A wait ends `start`, and all that was certainly launched into a storage that `start` certainly shows and has no
+    /// wait of its own, before or behind this one.
     pub fn wait(&mut self, wait: NodeId, start: NodeId) {
         let certain = |shown: &[Shown]| -> BTreeSet<usize> {
             shown.iter().filter(|part| part.certain).map(|part| part.storage).collect()
         };
         let storages = certain(&self.shown(start));
         for at in 0..self.launches.len() {
-            let (launched, input, waited) = self.launches[at];
-            let landed = self.shown(launched);
-            if waited || launched != start && certain(&landed).is_disjoint(&storages) {
+            let (launched, input, is_ended, has_own) = self.launches[at];
+            let (is_own, landed) = (launched == start, self.shown(launched));
+            let in_passing = !is_own && !is_ended && !certain(&landed).is_disjoint(&storages);
+            if !(in_passing || is_own && !has_own) {
                 continue;
             }
-            self.launches[at].2 = true;
+            if is_own {
+                self.accesses.retain(|access| access.in_passing != Some(start));
+            }
+            let first = self.accesses.len();
             let released = self.shown(input);
             self.access(wait, Touch::Release, &released, true);
             self.access(wait, Touch::Land, &landed, true);
+            self.accesses[first..]
+                .iter_mut()
+                .for_each(|access| access.in_passing = in_passing.then_some(launched));
+            self.launches[at] = (launched, input, true, is_own);
         }
     }
 

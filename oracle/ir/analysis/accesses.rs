@@ -7,7 +7,8 @@
 //!
 //! A collective reads its inputs until its wait, and its result is there only then: the wait *releases* the
 //! former and *lands* the latter. Of several waits for one value the first in the list does so; the others do
-//! nothing. An input that is waited for came in flight, and lands too.
+//! nothing. A wait for another launch into the same memory does so where a launch has no wait of its own: else the two
+//! may come in either order. An input that is waited for came in flight, and lands too.
 
 use super::aliasing::Aliasing;
 use super::bytes::ByteSet;
@@ -238,10 +239,10 @@ struct Ending {
 /// The ends of flights, in list order of the waits.
 fn endings(graph: &Graph, collectives: &Collectives) -> Vec<Ending> {
     let mut endings = Vec::new();
-    for (launch, waits) in collectives.waits.iter().enumerate() {
+    for launch in 0..collectives.calls.len() {
         let mut ended: Vec<NodeId> = Vec::new();
         let mut ended_pieces = rustc_hash::FxHashSet::default();
-        for &wait in waits {
+        for wait in collectives.own_waits(graph, launch) {
             graph.for_each_input(wait, &mut |mut value| {
                 let is_part = |node| collectives.launch_of_value(node) == Some(launch);
                 // A buffer that it writes into ends it where no part does.

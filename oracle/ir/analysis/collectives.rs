@@ -165,7 +165,8 @@ impl<'a> Collectives<'a> {
             // It ends what was launched before it, and is not ended. A coalesced launch ends in each of its buffers.
             let has_no_wait = |launch: &u32| this.waits[*launch as usize].is_empty();
             let is_open = |launch: &u32| this.calls[*launch as usize].coalesced || has_no_wait(launch);
-            let mut ended: Vec<u32> = launches.iter().copied().filter(has_no_wait).collect();
+            let lacks_own = |&launch: &u32| !this.has_own_wait(graph, launch as usize);
+            let mut ended: Vec<u32> = launches.iter().copied().filter(lacks_own).collect();
             graph.for_each_input(id, &mut |input: NodeId| {
                 let base = bases.get(input.index()).filter(|_| input < id || !is_wait(input));
                 let open = base.and_then(|base| open.get_mut(base));
@@ -198,6 +199,23 @@ impl<'a> Collectives<'a> {
     pub fn launch_at(&self, node: NodeId) -> Option<usize> {
         let launch = self.call_at[node.index()];
         (launch != NONE).then_some(launch as usize)
+    }
+
+    /// The waits of a launch that are not for the value of another launch into the same memory. Those end this one too,
+    /// wherever they stand; where it has none of its own they are its waits.
+    pub fn own_waits(&self, graph: &Graph, launch: usize) -> Vec<NodeId> {
+        let all = self.waits[launch].iter().copied();
+        let has_own = self.has_own_wait(graph, launch);
+        all.filter(|&wait| !has_own || self.is_own(graph, launch, wait)).collect()
+    }
+
+    fn has_own_wait(&self, graph: &Graph, launch: usize) -> bool {
+        self.waits[launch].iter().any(|&wait| self.is_own(graph, launch, wait))
+    }
+
+    fn is_own(&self, graph: &Graph, launch: usize, wait: NodeId) -> bool {
+        let is_of_another = |&input: &NodeId| self.launch_of_value(input).is_some_and(|of| of != launch);
+        !graph.inputs(wait).iter().all(is_of_another)
     }
 
     /// Of a wait that ends nothing the first of its value, or of what that gives. Any other node is its own.

@@ -101,11 +101,13 @@ pub fn in_flight(graph: &Graph, ops: &Ops, storages: &Storages, collectives: &Co
             }
             let meets = |access: &&Access| part.bytes.overlap(access.part.bytes) != Overlap::No;
             let later = storages.accesses_after(part.storage, call.node).filter(meets);
-            // Of several waits for one launch, the first that lands or releases these bytes.
+            // Of several waits for one launch the first that stands behind it; of a list of tensors the first that lands
+            // or releases these bytes.
             let is_wait = |access: &&Access| waits.binary_search(&access.node).is_ok();
-            let wait = match waits.is_empty() {
-                true => None,
-                false => later.clone().find(is_wait).map(|access| access.node),
+            let wait = match call.coalesced {
+                false => waits.iter().copied().find(|&wait| wait > call.node),
+                true if waits.is_empty() => None,
+                true => later.clone().find(is_wait).map(|access| access.node),
             };
             for access in later.take_while(|a| wait.is_none_or(|wait| a.node < wait)) {
                 let writes = access.touch.writes();

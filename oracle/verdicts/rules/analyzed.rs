@@ -202,18 +202,6 @@ impl<'a> AnalyzedGraph<'a> {
         self.ops.call(self.graph, id).is_some_and(|info| info.kind == Kind::Wait)
     }
 
-    /// The waits of a launch. Those of another launch into the same memory, which end this one too, count where it has
-    /// none of its own.
-    pub(super) fn waits_of(&self, launch: usize) -> Vec<NodeId> {
-        let all = &self.collectives.waits[launch];
-        let is_of_another = |wait: &NodeId| {
-            let launch_of = |&input: &NodeId| self.collectives.launch_of_value(input);
-            self.edges.inputs(*wait).iter().all(|input| launch_of(input).is_some_and(|of| of != launch))
-        };
-        let own: Vec<NodeId> = all.iter().copied().filter(|wait| !is_of_another(wait)).collect();
-        if own.is_empty() { all.clone() } else { own }
-    }
-
     /// The values that are waited for, each with its waits in list order.
     pub(super) fn waits_by_value(&self) -> BTreeMap<NodeId, Vec<NodeId>> {
         let mut waits: BTreeMap<NodeId, Vec<NodeId>> = BTreeMap::new();

@@ -568,7 +568,7 @@ fn faults_of_waits(side: &AnalyzedGraph) -> Vec<WaitFault> {
         let results = if call.coalesced { call.inputs.len() } else { 1 };
         // In place and `out=` results may be waited for through the buffer, and a send or barrier returns nothing
         // to wait for: only what returns its value must be waited for through it.
-        let waits = side.waits_of(launch);
+        let waits = collectives.own_waits(graph, launch);
         let waits_all = waits.iter().any(|&w| {
             matches!(side.ops.get(graph, w).kind, Kind::Wait)
                 && graph.args(w).first().is_some_and(|v| matches!(v, crate::graph::Value::List(_)))

@@ -279,7 +279,11 @@ pub(super) fn waits_once(evidence: &Evidence) -> Checked {
         return not_demanded("one wait for each collective");
     }
     let collectives = &evidence.after.collectives;
-    let waits = collectives.calls.iter().enumerate().map(|(at, call)| (call, evidence.after.waits_of(at)));
+    let waits = collectives
+        .calls
+        .iter()
+        .enumerate()
+        .map(|(at, call)| (call, collectives.own_waits(evidence.after.graph, at)));
     let waited = waits.filter(|(_, waits)| waits.len() != 1);
     let name = |id: NodeId| evidence.after.graph.name(id);
     let of_launch = waited.map(|(call, waits)| {
