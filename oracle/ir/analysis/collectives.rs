@@ -8,9 +8,11 @@
 //!
 //! What it does not do: the value of a launch is not followed through a `reshape`; its memory is.
 
+use super::aliasing::Aliasing;
+use super::edges::Edges;
 use super::messages::{self, Message};
+use super::storages::{Mode, StorageIndex, Storages};
 use crate::graph::{Graph, NodeId, Op, Tensor, Value};
-use crate::ops::shape::{Output, strides_of_view};
 use crate::ops::{Bound, Collective, Kind, Ops, Schema, views_where_strides_allow};
 use rustc_hash::FxHashMap;
 
@@ -113,66 +115,56 @@ impl<'a> Collectives<'a> {
             repeated: FxHashMap::default(),
         };
         let is_wait = |id: NodeId| ops.call(graph, id).is_some_and(|info| info.kind == Kind::Wait);
-        let (mut late, mut launches) = (Vec::new(), Vec::new());
-        // The node in whose memory each node lies, as far as that is certain.
-        let mut bases: Vec<NodeId> = Vec::with_capacity(n);
+        let (mut parts, mut waits, mut launches) = (Vec::new(), Vec::new(), Vec::new());
         for id in graph.ids() {
-            let of = shown(graph, ops, id);
-            let call = describe(graph, ops, id);
-            let base = same_memory(graph, ops, id);
-            bases.push(base.and_then(|base| bases.get(base.index()).copied()).unwrap_or(id));
-            if let Some(call) = call {
+            if let Some(call) = describe(graph, ops, id) {
                 this.call_at[id.index()] = this.calls.len() as u32;
                 this.value_of[id.index()] = this.calls.len() as u32;
                 this.calls.push(call);
                 this.waits.push(Vec::new());
-            } else if let Some(info) = ops.call(graph, id) {
-                // In an unsorted list the value may come later than its use: look again afterwards.
-                if info.kind == Kind::Wait || of.is_some() {
-                    late.push(id);
-                }
+            } else if is_wait(id) {
+                waits.push(id);
+            } else if shown(graph, ops, id).is_some() {
+                parts.push(id);
             }
         }
-        let mut open: FxHashMap<NodeId, Vec<u32>> = FxHashMap::default();
+        // In an unsorted list the value may come later than its use: hence not in the same loop.
+        for &id in &parts {
+            this.launches_of(graph, id, &mut launches);
+            if let [launch] = launches[..] {
+                this.value_of[id.index()] = launch;
+            }
+        }
+        let memory = this.memory(graph, ops, &waits);
+        // The storages in which a node certainly lies.
+        let lies_in = |node: NodeId| {
+            let parts = memory.iter().flat_map(move |storages| storages.all_parts(node));
+            parts.filter(|part| part.certain).map(|part| part.storage)
+        };
+        let mut open: FxHashMap<StorageIndex, Vec<u32>> = FxHashMap::default();
         for (launch, call) in (0..).zip(&this.calls) {
             let buffers = call.inputs.iter().filter(|_| call.in_place).chain(&call.out).chain([&call.node]);
             // What stands below is a fault, or the list is still to be sorted.
             let buffers = buffers.filter(|&&buffer| buffer <= call.node);
-            let mut buffers: Vec<NodeId> =
-                buffers.filter_map(|buffer| bases.get(buffer.index()).copied()).collect();
-            buffers.sort_unstable();
-            buffers.dedup();
-            buffers.into_iter().for_each(|base| open.entry(base).or_default().push(launch));
+            let mut storages: Vec<StorageIndex> = buffers.flat_map(|&buffer| lies_in(buffer)).collect();
+            storages.sort_unstable();
+            storages.dedup();
+            storages.into_iter().for_each(|storage| open.entry(storage).or_default().push(launch));
         }
         let mut first: FxHashMap<NodeId, NodeId> = FxHashMap::default();
-        // Waits last, so that they find their launches whatever the list order.
-        late.sort_by_key(|&id| is_wait(id));
-        for &id in &late {
-            launches.clear();
-            graph.for_each_input(id, &mut |input: NodeId| {
-                // A reference outside the graph is a fault that the validator reports.
-                let launch = this.value_of.get(input.index()).copied().unwrap_or(NONE);
-                if launch != NONE && !launches.contains(&launch) {
-                    launches.push(launch);
-                }
-            });
-            if !is_wait(id) {
-                if let [launch] = launches[..] {
-                    this.value_of[id.index()] = launch;
-                }
-                continue;
-            }
+        for &id in &waits {
+            this.launches_of(graph, id, &mut launches);
             // It ends what was launched before it, and is not ended. A coalesced launch ends in each of its buffers.
             let has_no_wait = |launch: &u32| this.waits[*launch as usize].is_empty();
             let is_open = |launch: &u32| this.calls[*launch as usize].coalesced || has_no_wait(launch);
             let lacks_own = |&launch: &u32| !this.has_own_wait(graph, launch as usize);
             let mut ended: Vec<u32> = launches.iter().copied().filter(lacks_own).collect();
             graph.for_each_input(id, &mut |input: NodeId| {
-                let base = bases.get(input.index()).filter(|_| input < id || !is_wait(input));
-                let open = base.and_then(|base| open.get_mut(base));
-                let Some(open) = open else { return };
-                let before = open.partition_point(|&launch| this.calls[launch as usize].node < id);
-                ended.extend(open.drain(..before).filter(is_open));
+                for storage in lies_in(input).filter(|_| input < id || !is_wait(input)) {
+                    let Some(open) = open.get_mut(&storage) else { continue };
+                    let before = open.partition_point(|&launch| this.calls[launch as usize].node < id);
+                    ended.extend(open.drain(..before).filter(is_open));
+                }
             });
             ended.sort_unstable();
             ended.dedup();
@@ -182,17 +174,42 @@ impl<'a> Collectives<'a> {
                 first.extend([value, id].map(|node| (node, elder.unwrap_or(id))));
             }
             if !ended.is_empty() {
-                launches = ended;
+                std::mem::swap(&mut launches, &mut ended);
             }
             if launches.is_empty() {
                 this.idle_waits.push(id);
-            } else {
-                for &launch in &launches {
-                    this.waits[launch as usize].push(id);
-                }
             }
+            launches.iter().for_each(|&launch| this.waits[launch as usize].push(id));
         }
         this
+    }
+
+    /// The launches whose values a node takes.
+    fn launches_of(&self, graph: &Graph, id: NodeId, launches: &mut Vec<u32>) {
+        launches.clear();
+        graph.for_each_input(id, &mut |input: NodeId| {
+            // A reference outside the graph is a fault that the validator reports.
+            let launch = self.value_of.get(input.index()).copied().unwrap_or(NONE);
+            if launch != NONE && !launches.contains(&launch) {
+                launches.push(launch);
+            }
+        });
+    }
+
+    /// Which memory the nodes lie in, where that says more than the values of launches that make memory of their own.
+    fn memory(&self, graph: &Graph, ops: &Ops, waits: &[NodeId]) -> Option<Storages> {
+        let writes = self.calls.iter().any(|call| call.in_place || call.out.is_some());
+        let mut is_needed = writes && !waits.is_empty();
+        for &wait in waits {
+            graph.for_each_input(wait, &mut |input| {
+                is_needed |= self.value_of.get(input.index()) == Some(&NONE)
+            });
+        }
+        let mut is_whole = true;
+        graph
+            .ids()
+            .for_each(|id| graph.for_each_input(id, &mut |input| is_whole &= input.index() < graph.len()));
+        (is_needed && is_whole).then(|| Aliasing::new(graph, ops, Mode::Physical).run(&Edges::new(graph)))
     }
 
     /// The launch that `node` starts: an index into `calls`.
@@ -241,47 +258,6 @@ fn shown(graph: &Graph, ops: &Ops, node: NodeId) -> Option<NodeId> {
             && schema.is_some_and(|schema| is_of_first(schema) && !views_where_strides_allow(schema))
     };
     if info.kind == Kind::GetItem || is_view() { graph.arg(node, 0).and_then(as_node) } else { None }
-}
-
-/// A node in whose memory the result of `node` certainly lies: what it is a view or an item of, writes into and hands
-/// back, or waits for.
-fn same_memory(graph: &Graph, ops: &Ops, node: NodeId) -> Option<NodeId> {
-    let is_item = ops.call(graph, node)?.kind == Kind::GetItem;
-    let (call, item) = match (graph.arg(node, 0), graph.arg(node, 1)) {
-        (Some(Value::Node(of)), Some(Value::Int(item))) if is_item => (of, usize::try_from(item).ok()?),
-        _ if is_item => return None,
-        _ => (node, 0),
-    };
-    let info = ops.call(graph, call).filter(|_| call.index() < graph.len())?;
-    let schema = info.schema.as_ref()?;
-    let result = if schema.returns.len() > 1 { item } else { 0 };
-    let mut aliases = schema.aliases().chain(info.undeclared_aliases().iter().copied());
-    let (_, param) = aliases.find(|&(of, _)| of == result)?;
-    let follows_strides = views_where_strides_allow(schema);
-    let shares = match info.kind {
-        Kind::View(_) => true,
-        _ => schema.params[param].write || follows_strides || !info.undeclared_aliases().is_empty(),
-    };
-    match graph.argument(call, param, &schema.params[param].name).filter(|_| shares)? {
-        Value::Node(of) if follows_strides => is_view(graph, of, call).then_some(of),
-        Value::Node(of) => Some(of),
-        Value::List(span) => graph.values(span).get(item).copied().and_then(as_node),
-        _ => None,
-    }
-}
-
-/// Whether one tensor can be a view of another by their recorded sizes and strides.
-fn is_view(graph: &Graph, of: NodeId, view: NodeId) -> bool {
-    // A reference outside the graph is a fault that the validator reports.
-    let recorded = |id: NodeId| {
-        let out = (id.index() < graph.len()).then(|| graph.node(id).out)?;
-        if let Output::Tensor(tensor) = Output::recorded(graph, out) { Some(tensor) } else { None }
-    };
-    let strides = || {
-        let (of, view) = (recorded(of)?, recorded(view)?);
-        strides_of_view(&of.shape, of.stride.as_ref()?, &view.shape)?
-    };
-    strides().is_some()
 }
 
 /// What `node` starts, if it starts communication.
