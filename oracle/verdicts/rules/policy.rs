@@ -429,7 +429,12 @@ fn key<'e>(
 ) -> (GroupName<'e>, Option<&'e str>, Option<crate::graph::Dtype>) {
     let before = &evidence.before;
     let call = &before.collectives.calls[launch];
-    let dtype = before.graph.tensor_of(call.node).map(|t| t.dtype);
+    // The pass goes by the record, false or not.
+    let ends = before.collectives.waits[launch].iter().chain([&call.node]);
+    let mut readers = ends.flat_map(|&end| before.edges.users(end));
+    let record = readers.find(|&&reader| gives_what_was_recorded(before.graph, reader));
+    let shown = record.unwrap_or(&call.node);
+    let dtype = before.graph.tensor_of(*shown).map(|t| t.dtype);
     let mixes = evidence.policies.multidtype && call.kind == Collective::AllGather;
     (call.group, call.reduce_op, if mixes { None } else { dtype })
 }
