@@ -23,6 +23,8 @@ use super::layout::{self, Dims, StorageRef, Window};
 use super::observe::{Touch, Watch};
 use super::rank::computed;
 use crate::graph::{Dtype, NodeId};
+use indexmap::IndexSet;
+use rustc_hash::FxBuildHasher;
 use std::borrow::Cow;
 use std::collections::VecDeque;
 
@@ -100,6 +102,9 @@ pub struct Taint {
     pub element: usize,
 }
 
+/// Hazards of nodes, each once, in order.
+pub type Hazards = IndexSet<(NodeId, HazardKind), FxBuildHasher>;
+
 /// The memory of one rank.
 #[derive(Clone, Debug)]
 pub struct Memory {
@@ -109,7 +114,7 @@ pub struct Memory {
     /// The node that is being executed.
     pub node: NodeId,
     /// What went wrong, in order.
-    pub hazards: Vec<(NodeId, HazardKind)>,
+    pub hazards: Hazards,
     /// Overwritten inputs of collectives, to be told to the other ranks.
     pub taints: Vec<Taint>,
     /// What the nodes touch, if somebody wants to know.
@@ -127,7 +132,7 @@ impl Memory {
             storages: Vec::new(),
             flights: VecDeque::new(),
             node: NodeId(0),
-            hazards: Vec::new(),
+            hazards: Hazards::default(),
             taints: Vec::new(),
             watch: None,
             left: limit,
@@ -363,7 +368,7 @@ impl Memory {
 
     /// Records a hazard of the present node.
     pub fn note(&mut self, kind: HazardKind) {
-        note(&mut self.hazards, self.node, kind);
+        self.hazards.insert((self.node, kind));
     }
 
     /// Records that the present node reads what is in flight.
@@ -380,7 +385,7 @@ impl Memory {
         let node = self.node;
         for flight in &self.flights {
             if flight.outputs.iter().any(|(_, output)| overlap(output, window)) {
-                note(&mut self.hazards, node, HazardKind::ReadInFlight { collective: flight.node });
+                self.hazards.insert((node, HazardKind::ReadInFlight { collective: flight.node }));
             }
         }
     }
@@ -471,7 +476,7 @@ impl Memory {
             if flight.outputs.iter().any(|(_, output)| overlap(output, &input)) {
                 continue;
             }
-            note(&mut self.hazards, node, HazardKind::InputOverwritten { collective: flight.node });
+            self.hazards.insert((node, HazardKind::InputOverwritten { collective: flight.node }));
             let launch = flight.launch;
             self.taints.extend(elements.into_iter().map(|element| Taint { launch, input: *i, element }));
         }
@@ -696,21 +701,10 @@ pub fn overlap(a: &Window, b: &Window) -> bool {
 }
 
 /// Notes the flights that will write where `node` writes.
-fn note_outputs(
-    hazards: &mut Vec<(NodeId, HazardKind)>,
-    node: NodeId,
-    flights: &VecDeque<Flight>,
-    window: &Window,
-) {
+fn note_outputs(hazards: &mut Hazards, node: NodeId, flights: &VecDeque<Flight>, window: &Window) {
     for flight in flights {
         if flight.outputs.iter().any(|(_, output)| overlap(output, window)) {
-            note(hazards, node, HazardKind::OutputOverwritten { collective: flight.node });
+            hazards.insert((node, HazardKind::OutputOverwritten { collective: flight.node }));
         }
-    }
-}
-
-fn note(hazards: &mut Vec<(NodeId, HazardKind)>, node: NodeId, kind: HazardKind) {
-    if !hazards.contains(&(node, kind)) {
-        hazards.push((node, kind));
     }
 }

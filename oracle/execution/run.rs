@@ -302,9 +302,7 @@ pub fn run(
     for mut rank in all {
         let stray: Vec<NodeId> = rank.memory.flights().map(|flight| flight.node).collect();
         for node in stray {
-            if !rank.memory.hazards.contains(&(node, HazardKind::NeverWaited)) {
-                rank.memory.hazards.push((node, HazardKind::NeverWaited));
-            }
+            rank.memory.hazards.insert((node, HazardKind::NeverWaited));
         }
         let number = rank.rank;
         let hazards = std::mem::take(&mut rank.memory.hazards);

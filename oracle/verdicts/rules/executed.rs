@@ -18,7 +18,7 @@ use crate::semantics::{
     Numerics, Open, Options, Pair, Place, Program, Question, Run, Stopped,
 };
 use crate::words;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 use std::mem::{Discriminant, discriminant};
 
@@ -743,14 +743,11 @@ fn new_hazards(evidence: &Evidence, before: &Run, after: &Run) -> Vec<ValueDiffe
         hazard.describe(|id| graph.name(id)).trim_start_matches("rank 0: ").to_string()
     };
     let once = |all: Vec<(&'_ Graph, Hazard)>| {
-        let mut seen: Vec<(String, String, Hazard)> = Vec::new();
-        for (graph, hazard) in all.into_iter().filter(|(graph, hazard)| counts(graph, hazard)) {
-            let what = words(graph, &hazard);
-            if !seen.iter().any(|(known, ..)| *known == what) {
-                seen.push((what, graph.target(hazard.node).to_string(), hazard));
-            }
-        }
-        seen
+        let mut seen: FxHashSet<String> = FxHashSet::default();
+        let counted = all.into_iter().filter(|(graph, hazard)| counts(graph, hazard));
+        let told = counted
+            .map(|(graph, hazard)| (words(graph, &hazard), graph.target(hazard.node).to_string(), hazard));
+        told.filter(|(what, ..)| seen.insert(what.clone())).collect::<Vec<_>>()
     };
     let known = once(before.hazards.iter().map(|h| (graph_before(evidence, h.rank), *h)).collect());
     let found = once(after.hazards.iter().map(|h| (graph_on(evidence, h.rank), *h)).collect());
