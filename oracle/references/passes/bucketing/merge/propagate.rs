@@ -94,9 +94,16 @@ pub fn propagate(editor: &mut Editor, ops: &mut Ops, replaced: &[Replaced]) -> b
     refused
 }
 
-/// Whether a node gives a view of a contiguous tensor and a copy of others, and its input is another.
+/// Whether a node gives a view of a contiguous tensor and a copy of others, or is recorded so, and its input is another.
+/// A wait hands back what it is given; what is recorded of it is what `empty_like` gives.
 fn may_copy(graph: &Graph, id: NodeId) -> bool {
-    const EITHER: [&str; 4] = ["aten.reshape.", "aten.reshape_as.", "aten.flatten.", "aten.contiguous."];
+    const EITHER: [&str; 5] = [
+        "aten.reshape.",
+        "aten.reshape_as.",
+        "aten.flatten.",
+        "aten.contiguous.",
+        "_c10d_functional.wait_tensor.",
+    ];
     if !EITHER.iter().any(|name| graph.target(id).starts_with(name)) {
         return false;
     }
