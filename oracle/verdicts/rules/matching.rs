@@ -187,6 +187,8 @@ struct Both<'g> {
     old: References,
     new: References,
     calls: Calls<'g>,
+    /// For each node after the one that references lead to in its place.
+    first_waits: Vec<NodeId>,
     /// The target before of each target after.
     targets: Vec<Option<TargetId>>,
     /// Who writes what, in both graphs: asked where calls are equal.
@@ -216,6 +218,7 @@ impl<'g> Both<'g> {
             old,
             new,
             calls,
+            first_waits: Vec::new(),
             targets,
             analyzed: OnceCell::new(),
             uses: OnceCell::new(),
@@ -228,6 +231,7 @@ impl<'g> Both<'g> {
         let (of_before, of_after) = (first_waits(of_before), first_waits(of_after));
         both.old.take(&of_before);
         both.new.take(&of_after);
+        both.first_waits = of_after;
         if account == Account::Once {
             both.take_equal_calls_for_one();
         }
@@ -286,7 +290,7 @@ impl<'g> Both<'g> {
                 |a: NodeId, b| !is_wait && a.index() < self.before.len() && self.has_same_record(a, b);
             let mut arguments = self.old.of(old).iter().zip(self.new.of(new));
             let has_arguments = arguments.all(|(&a, &b)| match (twins.after_of(a), is_kept[b.index()]) {
-                (Some(twin), true) => twin == b,
+                (Some(twin), true) => self.is_taken_for(twin, b),
                 (Some(twin), false) => !is_kept[twin.index()] && replaces(a, b),
                 (None, _) => replaces(a, b),
             });
@@ -311,10 +315,16 @@ impl<'g> Both<'g> {
             let (p, q) = (self.old.of(old), self.new.of(new));
             let in_places = p.len() == q.len() && (self.whole == Whole::Yes || is_call(new));
             for (place, &b) in q.iter().enumerate() {
-                is_kept[b.index()] |= !in_places || twins.after_of(p[place]) == Some(b);
+                let takes_it = || twins.after_of(p[place]).is_some_and(|twin| self.is_taken_for(twin, b));
+                is_kept[b.index()] |= !in_places || takes_it();
             }
         }
         self.after.ids().filter(|&new| twins.before_of(new).is_some() && !is_kept[new.index()]).collect()
+    }
+
+    /// Whether a node after is what a reference leads to, or a later wait for what that gives.
+    fn is_taken_for(&self, twin: NodeId, reference: NodeId) -> bool {
+        twin == reference || self.first_waits[twin.index()] == reference
     }
 
     /// Whether a call takes what it took, all of it kept, in another order.
