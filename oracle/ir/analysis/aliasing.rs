@@ -73,11 +73,8 @@ impl<'a> Aliasing<'a> {
     }
 
     pub(super) fn run(mut self, edges: &Edges) -> Storages {
-        match TopologicalOrder::new(edges.data()) {
-            Ok(order) => order.order().iter().for_each(|&id| self.node(id)),
-            // A cycle is a fault of the graph; what is not known yet then adds no part.
-            Err(_) => self.graph.ids().for_each(|id| self.node(id)),
-        }
+        // On a cycle, what is not known yet adds no part.
+        TopologicalOrder::or_list(edges.data()).order().iter().for_each(|&id| self.node(id));
         self.merge();
         self.result
     }

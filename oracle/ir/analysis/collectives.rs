@@ -12,6 +12,7 @@ use super::aliasing::Aliasing;
 use super::edges::Edges;
 use super::messages::{self, Message};
 use super::storages::{Mode, StorageIndex, Storages};
+use super::topological::TopologicalOrder;
 use crate::graph::{Graph, NodeId, Op, Tensor, Value};
 use crate::ops::{Bound, Collective, Kind, Ops, Schema, views_where_strides_allow};
 use rustc_hash::FxHashMap;
@@ -135,6 +136,10 @@ impl<'a> Collectives<'a> {
                 this.value_of[id.index()] = launch;
             }
         }
+        // As the nodes will stand once the list is in order.
+        let order = (!is_sorted(graph)).then(|| TopologicalOrder::or_list(&Edges::new(graph)));
+        let position = |id: NodeId| order.as_ref().map_or(id.0, |order| order.position(id));
+        waits.sort_by_key(|&id| position(id));
         let memory = this.memory(graph, ops, &waits);
         // The storages in which a node certainly lies.
         let lies_in = |node: NodeId| {
@@ -142,10 +147,14 @@ impl<'a> Collectives<'a> {
             parts.filter(|part| part.certain).map(|part| part.storage)
         };
         let mut open: FxHashMap<StorageIndex, Vec<u32>> = FxHashMap::default();
-        for (launch, call) in (0..).zip(&this.calls) {
+        let mut starts: Vec<(u32, u32)> =
+            (0..).zip(&this.calls).map(|(launch, call)| (position(call.node), launch)).collect();
+        starts.sort_unstable();
+        for &(start, launch) in &starts {
+            let call = &this.calls[launch as usize];
             let buffers = call.inputs.iter().filter(|_| call.in_place).chain(&call.out).chain([&call.node]);
-            // What stands below is a fault, or the list is still to be sorted.
-            let buffers = buffers.filter(|&&buffer| buffer <= call.node);
+            // What stands below is a fault.
+            let buffers = buffers.filter(|&&buffer| position(buffer) <= start);
             let mut storages: Vec<StorageIndex> = buffers.flat_map(|&buffer| lies_in(buffer)).collect();
             storages.sort_unstable();
             storages.dedup();
@@ -160,9 +169,10 @@ impl<'a> Collectives<'a> {
             let lacks_own = |&launch: &u32| !this.has_own_wait(graph, launch as usize);
             let mut ended: Vec<u32> = launches.iter().copied().filter(lacks_own).collect();
             graph.for_each_input(id, &mut |input: NodeId| {
-                for storage in lies_in(input).filter(|_| input < id || !is_wait(input)) {
+                for storage in lies_in(input).filter(|_| position(input) < position(id) || !is_wait(input)) {
                     let Some(open) = open.get_mut(&storage) else { continue };
-                    let before = open.partition_point(|&launch| this.calls[launch as usize].node < id);
+                    let is_before = |&launch: &u32| position(this.calls[launch as usize].node) < position(id);
+                    let before = open.partition_point(is_before);
                     ended.extend(open.drain(..before).filter(is_open));
                 }
             });
@@ -181,6 +191,7 @@ impl<'a> Collectives<'a> {
             }
             launches.iter().for_each(|&launch| this.waits[launch as usize].push(id));
         }
+        this.waits.iter_mut().chain([&mut this.idle_waits]).for_each(|waits| waits.sort_unstable());
         this
     }
 
@@ -245,6 +256,13 @@ impl<'a> Collectives<'a> {
         let launch = self.value_of[node.index()];
         (launch != NONE).then_some(launch as usize)
     }
+}
+
+/// Whether every node stands behind what it needs.
+fn is_sorted(graph: &Graph) -> bool {
+    let mut is_sorted = graph.ordering.iter().all(|edge| edge.before < edge.after);
+    graph.ids().for_each(|id| graph.for_each_input(id, &mut |input| is_sorted &= input < id));
+    is_sorted
 }
 
 /// What a node returns a part or a view of.

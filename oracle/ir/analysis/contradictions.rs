@@ -16,6 +16,8 @@
 //! opaque. Communication stays: a launch still sends, and a wait still waits. Each gives what its operator gives, and
 //! what is recorded of it is a function of that, behind it.
 
+use super::edges::Edges;
+use super::topological::TopologicalOrder;
 use crate::graph::{Editor, Graph, NodeId, Op, Value};
 use crate::ops::shape::{Inferred, ShapeError, ShapeFault, check, infer, record};
 use crate::ops::{Kind, Ops, uncomputed};
@@ -138,10 +140,13 @@ fn give_what_is_recorded(graph: &mut Graph, calls: &[NodeId]) {
         return;
     }
     let ops = &Ops::of(graph);
+    // Launches before their waits, in whatever order the list has them.
+    let order = TopologicalOrder::or_list(&Edges::new(graph));
+    let placed = |id: NodeId| (order.position(id), id);
     let mut editor = Editor::from_owned(std::mem::take(graph));
-    let mut left: BTreeSet<NodeId> = calls.iter().copied().collect();
+    let mut left: BTreeSet<(u32, NodeId)> = calls.iter().copied().map(placed).collect();
     let mut seen = FxHashSet::default();
-    while let Some(id) = left.pop_first() {
+    while let Some((_, id)) = left.pop_first() {
         let is_wait = ops.get(editor.graph(), id).kind == Kind::Wait;
         let given = match editor.graph().inputs(id).first() {
             Some(&launch) if is_wait => editor.graph().node(launch).out,
@@ -156,7 +161,7 @@ fn give_what_is_recorded(graph: &mut Graph, calls: &[NodeId]) {
             |&user: &NodeId| matches!(ops.get(editor.graph(), user).kind, Kind::Wait | Kind::GetItem);
         let (takers, readers): (Vec<NodeId>, Vec<NodeId>) =
             editor.users(id).iter().copied().partition(takes_as_given);
-        left.extend(takers.into_iter().filter(|taker| !seen.contains(taker)));
+        left.extend(takers.into_iter().filter(|taker| !seen.contains(taker)).map(placed));
         if readers.is_empty() && !is_wait {
             continue;
         }

@@ -47,6 +47,15 @@ impl TopologicalOrder {
         Err(shortest_cycle(edges).unwrap_or_default())
     }
 
+    /// The order that follows every edge of `edges`, and the list where there is none: a cycle is a fault of the graph,
+    /// which is told elsewhere.
+    pub fn or_list<G: EdgeSource + Copy>(edges: G) -> TopologicalOrder {
+        TopologicalOrder::new(edges).unwrap_or_else(|_| {
+            let n = edges.node_count() as u32;
+            TopologicalOrder { order: (0..n).map(NodeId).collect(), position: (0..n).collect() }
+        })
+    }
+
     /// The nodes in this order.
     pub fn order(&self) -> &[NodeId] {
         &self.order
