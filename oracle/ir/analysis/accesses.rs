@@ -98,8 +98,10 @@ impl Collector<'_> {
         let Some(schema) = &info.schema else {
             return graph.for_each_input(id, &mut |input| self.touch(id, input, Touch::Read, true));
         };
-        // A view reads nothing, a copy that calls itself a view does.
-        if matches!(info.kind, Kind::View(_)) && !self.storages.allocates.contains(id.index()) {
+        // A view reads nothing, nor does what hands its argument back; a copy that calls itself a view does.
+        let shows = schema.returns.iter().all(|result| result.alias.is_some() && !result.write);
+        let is_view = matches!(info.kind, Kind::View(_)) || shows && !schema.returns.is_empty();
+        if is_view && !self.storages.allocates.contains(id.index()) {
             return;
         }
         for_each_argument(graph, id, schema, &mut |param, value| {
@@ -280,6 +282,17 @@ fn endings(graph: &Graph, collectives: &Collectives) -> Vec<Ending> {
                 }
             });
         }
+        // One work stands for all tensors of a list: where one of them has no wait of its own, any wait ends it.
+        let call = &collectives.calls[launch];
+        let buffers =
+            call.inputs.iter().enumerate().filter(|_| call.coalesced && call.in_place && ended.is_empty());
+        let left = buffers.filter(|(piece, _)| !ended_pieces.contains(piece));
+        let any = collectives.waits[launch].first();
+        endings.extend(
+            left.filter_map(|(piece, &value)| {
+                Some(Ending { wait: *any?, launch, value, piece: Some(piece) })
+            }),
+        );
     }
     endings.sort_by_key(|ending| ending.wait);
     endings

@@ -268,6 +268,12 @@ mod tests {
     }
 
     #[test]
+    fn a_wait_above_its_launch_gives_what_that_gives() {
+        let text = "w = wait(g) : f32[8]\ng = all_gather(x, dp) : f32[9]\ny = relu(w) : f32[8]\noutput y\n";
+        assert_reads(text, &[("y", "w_recorded"), ("w_recorded", "w"), ("w", "g")]);
+    }
+
+    #[test]
     fn what_waits_in_a_circle_ends() {
         let text = "world 2 ranks, groups dp = [0 1]\nx = input : f32[4]\ng = all_gather(x, dp) : f32[9]\n\
                     w = wait(v) : f32[8]\nv = wait(w) : f32[7]\noutput g\n";

@@ -139,9 +139,20 @@ pub(super) fn keep_ordering_edges(evidence: &Evidence) -> Checked {
         let before = evidence.before(outcome);
         let graph = before.graph;
         let dependences = before.dependences();
+        // Of several waits for a value the one that comes first lands it, whichever that is.
+        let mut acts_at = outcome.place.clone();
+        for id in graph.ids() {
+            let first = before.collectives.first_wait(id).index();
+            acts_at[first] = acts_at[first].min(outcome.place[id.index()]);
+        }
         for after in graph.ids() {
             for (first, origin) in dependences.before(after) {
-                if origin == Origin::Data || !outcome.is_reversed(first, after) {
+                let is_reversed = match origin {
+                    Origin::Data => false,
+                    Origin::Ordering => outcome.is_reversed(first, after),
+                    _ => acts_at[first.index()].zip(acts_at[after.index()]).is_some_and(|(a, b)| a > b),
+                };
+                if !is_reversed {
                     continue;
                 }
                 let reason = origin.describe(graph, first, after);
